@@ -55,7 +55,7 @@ static inline uint16_t aeg_f16_from_f32(float f)
     const uint16_t sign = (uint16_t)((u >> 16) & 0x8000u);
     const uint32_t a = u & 0x7fffffffu;
     if (a > 0x7f800000u)
-        return (uint16_t)(sign | 0x7e00u);
+        return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x3ffu)); /* quiet, payload kept: as the instructions do */
     if (a >= 0x477ff000u)
         return (uint16_t)(sign | 0x7c00u); /* 65520 and above round to infinity */
     if (a < 0x38800000u) {                 /* below 2^-14: subnormal, or zero */

@@ -94,7 +94,8 @@ typedef struct {
     X(dot, float, (const float *a, const float *b, uint32_t n16))                                        \
     /* softmax over n, then the top_k largest (ties: lower id), ids ascending, weights renormalised:        \
      * m = max; e_i = exp(l_i - m); weight = e_i / (sum of the chosen e, ascending id order) if             \
-     * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids. */          \
+     * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids: top_k <= n,   \
+     * -0 equals +0, a NaN is chosen last. */                                                              \
     X(router, void, (uint16_t *ids, float *weights, const float *logits, uint32_t n, uint32_t top_k,      \
                      int renormalise, float *scratch))                                                   \
     /* out[c] = silu(sum_j w[j*n + c] * x_j[c]), j = 0..3 ascending, first a product then fmaf; x_0..x_2 are the \
@@ -117,7 +118,8 @@ typedef struct {
                          uint32_t head_dim))                                                             \
     /* f32 -> f16 round to nearest even (overflow to inf) */                                               \
     X(store_f16, void, (uint16_t *y, const float *x, uint32_t n))                                        \
-    /* one row into codes; see aeg_acts. d, s: [n/block] */                                                \
+    /* one row into codes; see aeg_acts. d, s: [n/block]. A block with a NaN or infinity gets d = s = NaN and    \
+     * codes 0: loud, where clamped codes would pass for numbers */                                        \
     X(quantize_i8, void, (int8_t *q, float *d, float *s, const float *x, uint32_t n, uint32_t block))     \
     X(quantize_i16, void, (int16_t *q, float *d, float *s, const float *x, uint32_t n, uint32_t block))
 

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* self_check.c - known inputs through every entry of a table, against scalar, bit for bit.
+ *
+ * A processor or compiler that computes differently must not quietly change the tokens. Sizes are small (all of
+ * it takes about a millisecond) but cover each kernel's unrolled body and its rest. Inputs live on the stack.
+ */
+#include <string.h>
+
+#include "kernels/half.h"
+#include "kernels/kernels.h"
+
+enum {
+    N = 80,                                      /* a body of four vectors and one more */
+    N_CODES = 128,
+    DK = 8, DV = 96, N_TOKENS = 2,               /* six strips: one group and a rest    */
+    N_REP = 5, N_POS = 21, HEAD_DIM = 80,
+    N_COLS = 128, GROUP = 64, N_ROWS_X = 3,
+    WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, or 2 tiles of 8 bits */
+};
+
+typedef struct {
+    float x[4][N], wide[4 * N], kv[2][N_POS * HEAD_DIM];
+    uint16_t kv16[2][N_POS * HEAD_DIM];
+    _Alignas(64) uint8_t weights[WEIGHT_BYTES];
+    float acts[N_ROWS_X * N_COLS], scratch[N_REP * AEG_ATTN_BLOCK];
+} inputs;
+
+/* Everything one op writes; cleared before each run, so that unused parts compare equal. */
+typedef struct {
+    float f[DK * DV + N_TOKENS * DV];
+    float g[N_REP * HEAD_DIM];
+    int16_t codes[N_ROWS_X * N_COLS];
+} answers;
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+static float next_value(uint32_t *seed) { return ((float)next_random(seed) / 8388608.0f - 1.0f) * 3.0f; }
+
+static void fill(float *x, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = next_value(&seed);
+}
+
+static void make_inputs(inputs *in)
+{
+    memset(in, 0, sizeof *in);
+    for (uint32_t i = 0; i < 4; i++)
+        fill(in->x[i], N, 11 + i);
+    fill(in->wide, 4 * N, 21);
+    for (uint32_t i = 0; i < 2; i++) {
+        fill(in->kv[i], N_POS * HEAD_DIM, 31 + i);
+        for (uint32_t j = 0; j < N_POS * HEAD_DIM; j++)
+            in->kv16[i][j] = aeg_f16_from_f32(in->kv[i][j]);
+    }
+    fill(in->acts, N_ROWS_X * N_COLS, 41);
+}
+
+#define CHECK_OP(name) static void check_##name(const aeg_kernels *k, inputs *in, answers *out)
+
+CHECK_OP(rmsnorm) { k->rmsnorm(out->f, in->x[0], in->x[1], N, 1e-6f); }
+CHECK_OP(rmsnorm_gated) { k->rmsnorm_gated(out->f, in->x[0], in->x[1], in->x[2], N, 1e-6f); }
+CHECK_OP(silu_mul) { k->silu_mul(out->f, in->x[0], in->x[1], N - 3); }
+CHECK_OP(dot) { out->f[0] = k->dot(in->x[0], in->x[1], N); }
+CHECK_OP(store_f16) { k->store_f16((uint16_t *)out->codes, in->x[0], N - 3); }
+CHECK_OP(conv4_silu) { k->conv4_silu(out->f, in->x[0], in->x[1], in->x[2], in->x[3], in->wide, N - 3); }
+CHECK_OP(gdn_gates) { k->gdn_gates(out->f, out->g, in->x[0], in->x[1], in->x[2], in->x[3], N - 3); }
+
+CHECK_OP(l2norm)
+{
+    memcpy(out->f, in->x[0], sizeof in->x[0]);
+    k->l2norm(out->f, N, 1e-6f, 0.125f);
+}
+
+CHECK_OP(sigmoid_mul)
+{
+    memcpy(out->f, in->x[0], sizeof in->x[0]);
+    k->sigmoid_mul(out->f, in->x[1], N - 3);
+}
+
+CHECK_OP(add)
+{
+    memcpy(out->f, in->x[0], sizeof in->x[0]);
+    k->add(out->f, in->x[1], N - 3);
+}
+
+CHECK_OP(axpy)
+{
+    memcpy(out->f, in->x[0], sizeof in->x[0]);
+    k->axpy(out->f, 0.7f, in->x[1], N - 3);
+}
+
+CHECK_OP(router) { k->router((uint16_t *)out->codes, out->f, in->x[0], N - 3, 6, 1, in->scratch); }
+
+CHECK_OP(rope)
+{
+    memcpy(out->f, in->wide, sizeof in->wide);
+    k->rope(out->f, in->x[0], in->x[1], N - 3);
+}
+
+CHECK_OP(gdn)
+{
+    float decay[N_TOKENS], beta[N_TOKENS];
+    for (uint32_t t = 0; t < N_TOKENS; t++) {
+        decay[t] = 0.75f + 0.125f * (float)t;
+        beta[t] = 0.5f - 0.2f * (float)t;
+    }
+    memcpy(out->f, in->kv[0], sizeof(float) * DK * DV);
+    const aeg_gdn_args a = {
+        .state = out->f, .q = in->x[0], .k = in->x[1], .q_stride = DK, .k_stride = DK, .v = in->wide, .v_stride = DV,
+        .decay = decay, .beta = beta, .decay_stride = 1, .beta_stride = 1,
+        .o = out->f + DK * DV, .o_stride = DV, .dk = DK, .dv = DV, .n_tokens = N_TOKENS,
+    };
+    k->gdn(&a, 0, DV / AEG_GDN_STRIP);
+}
+
+static aeg_attn_args attention(inputs *in, answers *out, const void *keys, const void *values, size_t size)
+{
+    return (aeg_attn_args){
+        .q = in->kv[0] + 7, .q_stride = HEAD_DIM, .k = keys, .v = values, .kv_stride = HEAD_DIM * size,
+        .n_rep = N_REP, .n_pos = N_POS, .head_dim = HEAD_DIM, .scale = 0.11f,
+        .out_m = out->f, .out_l = out->f + N_REP, .acc = out->g, .scratch = in->scratch,
+    };
+}
+
+CHECK_OP(attn_f32)
+{
+    const aeg_attn_args a = attention(in, out, in->kv[0], in->kv[1], sizeof(float));
+    k->attn_f32(&a);
+}
+
+CHECK_OP(attn_f16)
+{
+    const aeg_attn_args a = attention(in, out, in->kv16[0], in->kv16[1], sizeof(uint16_t));
+    k->attn_f16(&a);
+}
+
+CHECK_OP(attn_merge)
+{
+    memcpy(out->g, in->x[0], sizeof in->x[0]);
+    out->f[0] = 1.5f;
+    out->f[1] = 2.5f;
+    k->attn_merge(&out->f[0], &out->f[1], out->g, 1.25f, 3.0f, in->x[1], N);
+}
+
+CHECK_OP(quantize_i8) { k->quantize_i8((int8_t *)out->codes, out->f, out->g, in->acts, N_CODES, 32); }
+CHECK_OP(quantize_i16) { k->quantize_i16(out->codes, out->f, out->g, in->acts, N_CODES, 64); }
+
+static bool ops_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
+{
+    static void (*const checks[])(const aeg_kernels *, inputs *, answers *) = {
+#define CHECK_ROW(name, ret, params) check_##name,
+        AEG_KERNEL_LIST(CHECK_ROW)
+#undef CHECK_ROW
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        answers mine, theirs;
+        memset(&mine, 0, sizeof mine);
+        memset(&theirs, 0, sizeof theirs);
+        checks[i](k, in, &mine);
+        checks[i](scalar, in, &theirs);
+        if (memcmp(&mine, &theirs, sizeof mine) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Random codes are fine, random scales are not: they could be infinities or NaNs. */
+static void make_weights(inputs *in, aeg_weight_type type)
+{
+    uint32_t seed = 51;
+    float *floats = (float *)(void *)in->weights;
+    uint16_t *halves = (uint16_t *)(void *)in->weights;
+    if (type.kind == AEG_W_AFFINE) {
+        for (size_t i = 0; i < WEIGHT_BYTES; i++)
+            in->weights[i] = (uint8_t)next_random(&seed);
+        for (uint32_t tile = 0; tile < N_COLS / GROUP; tile++)
+            for (uint32_t i = 0; i < 2 * AEG_ROWS; i++)
+                halves[tile * aeg_tile_bytes(type) / 2 + i] = aeg_bf16_from_f32(next_value(&seed));
+        return;
+    }
+    for (uint32_t i = 0; i < AEG_ROWS * N_COLS; i++) {
+        const float v = next_value(&seed);
+        if (type.kind == AEG_W_F32)
+            floats[i] = v;
+        else
+            halves[i] = type.kind == AEG_W_F16 ? aeg_f16_from_f32(v) : aeg_bf16_from_f32(v);
+    }
+}
+
+static bool matmul_agrees(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in, aeg_weight_type type,
+                          aeg_act_kind act)
+{
+    int8_t q8[N_ROWS_X * N_COLS] = { 0 };
+    int16_t q16[N_ROWS_X * N_COLS] = { 0 };
+    float d[N_ROWS_X * N_COLS / GROUP] = { 0 }, s[N_ROWS_X * N_COLS / GROUP] = { 0 }, y[2][N_ROWS_X * AEG_ROWS];
+    if (act == AEG_ACT_I8)
+        scalar->quantize_i8(q8, d, s, in->acts, N_ROWS_X * N_COLS, GROUP);
+    if (act == AEG_ACT_I16)
+        scalar->quantize_i16(q16, d, s, in->acts, N_ROWS_X * N_COLS, GROUP);
+    const aeg_weights w = { .type = type, .n_rows = AEG_ROWS, .n_cols = N_COLS,
+                            .block_stride = aeg_block_bytes(type, N_COLS), .data = in->weights };
+    const aeg_acts x = { .kind = (uint8_t)act, .n_cols = N_COLS, .block = GROUP, .f32 = in->acts,
+                         .q8 = q8, .q16 = q16, .d = d, .s = s };
+    for (int i = 0; i < 2; i++) {
+        const aeg_matmul_args a = { .w = &w, .x = &x, .n = N_ROWS_X, .y = y[i], .y_stride = AEG_ROWS };
+        aeg_kernels_matmul(i == 0 ? k : scalar, type, act)(&a, 0, 1);
+    }
+    return memcmp(y[0], y[1], sizeof y[0]) == 0;
+}
+
+static bool matmuls_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
+{
+    static const uint8_t widths[] = { 2, 3, 4, 5, 6, 8 };
+    for (size_t i = 0; i < sizeof widths; i++) {
+        const aeg_weight_type type = { .kind = AEG_W_AFFINE, .bits = widths[i], .scale_kind = AEG_W_BF16,
+                                       .group = GROUP };
+        make_weights(in, type);
+        for (int act = AEG_ACT_F32; act <= AEG_ACT_I16; act++)
+            if (!matmul_agrees(k, scalar, in, type, (aeg_act_kind)act))
+                return false;
+    }
+    for (int kind = AEG_W_F32; kind <= AEG_W_BF16; kind++) {
+        const aeg_weight_type type = { .kind = (uint8_t)kind };
+        make_weights(in, type);
+        if (!matmul_agrees(k, scalar, in, type, AEG_ACT_F32))
+            return false;
+    }
+    return true;
+}
+
+void aeg_kernels_self_check(aeg_kernels *k, const char **dropped)
+{
+    aeg_kernels scalar;
+    inputs in;
+    *dropped = NULL;
+    aeg_kernels_init(&scalar, AEG_CPU_SCALAR);
+    make_inputs(&in);
+    while (k->cpu != AEG_CPU_SCALAR) {
+        if (ops_agree(k, &scalar, &in) && matmuls_agree(k, &scalar, &in))
+            return;
+        uint32_t top = AEG_CPU_NEON;
+        while ((k->cpu & top) == 0)
+            top >>= 1;
+        const uint32_t rest = k->cpu & ~top;
+        *dropped = aeg_cpu_name(k->cpu);
+        aeg_kernels_init(k, rest);
+    }
+}
