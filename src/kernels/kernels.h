@@ -7,7 +7,8 @@
  *   - a reduction over n keeps 16 partial sums p[i % 16] with fmaf (element i ascending), then the fixed tree
  *     p[i] += p[i+8] (i<8), += p[i+4] (i<4), += p[i+2] (i<2), p[0]+p[1];
  *   - max reductions are order free;  exp, sigmoid, silu, softplus are ours (kernels/math.h).
- * All buffers are f32, 64-byte aligned unless said; sizes are multiples of 16 where said "n16".
+ * All buffers are f32, 4-byte aligned at least; sizes are multiples of 16 where said "n16". An output may be the
+ * very same buffer as an input of equal shape (callers do that), so tails must not re-read what was written.
  * Thread: any (no state).
  */
 #ifndef AEG_KERNELS_KERNELS_H

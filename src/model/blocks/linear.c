@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/blocks/linear.h"
+
+#include <assert.h>
+
+#include "base/checked.h"
+
+enum { MIN_ACT_BLOCK = 32 };
+
+void aeg_act_room_init(aeg_act_room *room, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint64_t n_cols)
+{
+    const uint64_t n = rows * n_cols;
+    *room = (aeg_act_room){ 0 };
+    if (act == AEG_ACT_F32)
+        return;
+    if (act == AEG_ACT_I8)
+        room->q8 = AEG_ARENA_ARRAY(arena, int8_t, n);
+    else
+        room->q16 = AEG_ARENA_ARRAY(arena, int16_t, n);
+    room->d = AEG_ARENA_ARRAY(arena, float, n / MIN_ACT_BLOCK + 1);
+    room->s = AEG_ARENA_ARRAY(arena, float, n / MIN_ACT_BLOCK + 1);
+}
+
+uint32_t aeg_act_block(aeg_weight_type type)
+{
+    return type.kind == AEG_W_AFFINE && type.group == 32 ? 32 : 64;
+}
+
+typedef struct {
+    const aeg_compute *c;
+    const aeg_act_room *room;
+    const float *x;
+    uint32_t n_cols, block;
+} quantize_job;
+
+static void quantize_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    const quantize_job *j = ctx;
+    const aeg_kernels *k = j->c->kernels;
+    const uint32_t n_blocks = j->n_cols / j->block;
+    (void)thread;
+    for (uint32_t r = begin; r < end; r++) {
+        const size_t at = (size_t)r * j->n_cols, at_block = (size_t)r * n_blocks;
+        if (j->c->act == AEG_ACT_I8)
+            k->quantize_i8(j->room->q8 + at, j->room->d + at_block, j->room->s + at_block, j->x + at, j->n_cols,
+                           j->block);
+        else
+            k->quantize_i16(j->room->q16 + at, j->room->d + at_block, j->room->s + at_block, j->x + at, j->n_cols,
+                            j->block);
+    }
+}
+
+aeg_acts aeg_quantize_rows(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n,
+                           uint32_t n_cols, uint32_t block)
+{
+    aeg_acts acts = { .kind = AEG_ACT_F32, .n_cols = n_cols, .block = block, .f32 = x };
+    if (c->act == AEG_ACT_F32)
+        return acts;
+    quantize_job job = { .c = c, .room = room, .x = x, .n_cols = n_cols, .block = block };
+    aeg_team_run(c->team, n, quantize_rows, &job);
+    acts.kind = (uint8_t)c->act;
+    acts.q8 = room->q8;
+    acts.q16 = room->q16;
+    acts.d = room->d;
+    acts.s = room->s;
+    return acts;
+}
+
+typedef struct {
+    aeg_matmul_fn fn;
+    aeg_matmul_args args;
+    uint32_t first;        /* first unit of the range space */
+} linear_part;
+
+typedef struct {
+    uint32_t n_parts, n_units;
+    linear_part parts[AEG_LINEAR_MAX];
+} linear_job;
+
+static void run_parts(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    const linear_job *j = ctx;
+    (void)thread;
+    for (uint32_t i = 0; i < j->n_parts; i++) {
+        const linear_part *p = &j->parts[i];
+        const uint32_t n = aeg_row_blocks(p->args.w->n_rows);
+        const uint32_t b = AEG_MAX(begin, p->first), e = AEG_MIN(end, p->first + n);
+        if (b < e)
+            p->fn(&p->args, b - p->first, e - p->first);
+    }
+}
+
+static bool reads_codes(const aeg_compute *c, const aeg_linear_out *o)
+{
+    return c->act != AEG_ACT_F32 && !o->exact && o->w->type.kind == AEG_W_AFFINE;
+}
+
+static void add_part(linear_job *job, const aeg_compute *c, const aeg_linear_out *o, const aeg_acts *acts,
+                     uint32_t n)
+{
+    linear_part *p = &job->parts[job->n_parts++];
+    *p = (linear_part){
+        .fn = aeg_kernels_matmul(c->kernels, o->w->type, acts->kind),
+        .args = { .w = o->w, .x = acts, .n = n, .y = o->y, .y_stride = o->y_stride },
+        .first = job->n_units,
+    };
+    job->n_units += aeg_row_blocks(o->w->n_rows);
+}
+
+void aeg_linear(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n, uint32_t n_cols,
+                const aeg_linear_out *outs, uint32_t n_outs)
+{
+    static const uint32_t blocks[] = { 64, 32 };
+    const aeg_acts plain = { .kind = AEG_ACT_F32, .n_cols = n_cols, .block = 64, .f32 = x };
+    bool plain_done = false;
+
+    assert(n_outs <= AEG_LINEAR_MAX);
+    /* A model has one group size nearly always: then the second round finds nothing. */
+    for (uint32_t b = 0; b < AEG_ARRAY_LEN(blocks); b++) {
+        linear_job job = { 0 };
+        aeg_acts coded;
+        bool have_codes = false;
+        for (uint32_t i = 0; i < n_outs; i++) {
+            if (!reads_codes(c, &outs[i]) || aeg_act_block(outs[i].w->type) != blocks[b])
+                continue;
+            if (!have_codes)
+                coded = aeg_quantize_rows(c, room, x, n, n_cols, blocks[b]);
+            have_codes = true;
+            add_part(&job, c, &outs[i], &coded, n);
+        }
+        for (uint32_t i = 0; i < n_outs && !plain_done; i++)
+            if (!reads_codes(c, &outs[i]))
+                add_part(&job, c, &outs[i], &plain, n);
+        plain_done = true;
+        aeg_team_run(c->team, job.n_units, run_parts, &job);
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/weights.h - a model's resident tensors, bound by name and checked against the hyper-parameters. */
+#ifndef AEG_MODEL_WEIGHTS_H
+#define AEG_MODEL_WEIGHTS_H
+
+#include "base/error.h"
+#include "expert/store.h"
+
+typedef struct {
+    aeg_weights qkv, z, b, a, out;
+    const float *conv;                      /* [4][channels], oldest tap first */
+    const float *a_log, *dt_bias, *norm;    /* [v_heads], [v_heads], [v_dim]   */
+} aeg_gdn_weights;
+
+typedef struct {
+    aeg_weights q, k, v, o;
+    const float *q_norm, *k_norm;           /* [head_dim] */
+} aeg_attn_weights;
+
+typedef struct {
+    const float *mixer_norm, *ffn_norm;     /* [hidden] */
+    union {
+        aeg_gdn_weights gdn;
+        aeg_attn_weights attn;
+    };
+    aeg_weights router;                     /* [n_experts, hidden] */
+    aeg_weights shared_gate;                /* [1, hidden]; n_rows 0 without a shared expert */
+    aeg_weights shared_gate_proj, shared_up, shared_down;
+} aeg_layer_weights;
+
+typedef struct {
+    const float *final_norm;
+    aeg_weights head;
+    aeg_layer_weights *layers;              /* [n_layers] */
+} aeg_model_weights;
+
+/* `dense`: the bytes of dense.bin. layers: caller's array [n_layers]. AEGIS_E_MODEL names tensor, found,
+ * expected. */
+aegis_status aeg_model_bind(aeg_model_weights *out, aeg_layer_weights *layers, const aeg_store *store,
+                            const uint8_t *dense, aegis_error *err);
+
+#endif
