@@ -24,6 +24,13 @@
 
 typedef struct aeg_streamer aeg_streamer;
 
+typedef struct aeg_streamer_event {
+    uint64_t token;            /* running number of the demand's first token                    */
+    uint32_t layer;
+    uint32_t n_experts, hits, prefetch_hits, misses;
+    uint64_t read_bytes, wait_ns;
+} aeg_streamer_event;
+
 typedef struct {
     const aeg_store *store;
     aeg_io *io;                /* owned by the caller; NULL while measuring                     */
@@ -31,16 +38,9 @@ typedef struct {
     uint32_t n_slots;          /* >= min_slots of aeg_streamer_min_slots                        */
     uint32_t max_demand;       /* most experts in one demand call (n_experts for prefill)       */
     int32_t prefetch;          /* experts guessed per layer: 0 off, -1 auto (measured idle time) */
-    void (*telemetry)(void *ctx, const struct aeg_streamer_event *event); /* per layer; may be NULL */
+    void (*telemetry)(void *ctx, const aeg_streamer_event *event); /* per layer; may be NULL */
     void *telemetry_ctx;
 } aeg_streamer_config;
-
-typedef struct aeg_streamer_event {
-    uint64_t token;            /* running number of the demand's first token                    */
-    uint32_t layer;
-    uint32_t n_experts, hits, prefetch_hits, misses;
-    uint64_t read_bytes, wait_ns;
-} aeg_streamer_event;
 
 /* Slots below which a model cannot run: top_k. */
 uint32_t aeg_streamer_min_slots(const aeg_store *store);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/blocks/moe.h - one Mixture-of-Experts block over a chunk of tokens.
+ *
+ *   router logits = W_r u (f32);  the top_k of each token, weights renormalised
+ *   y = sum over the chosen experts, ascending id, of weight * down(silu(gate u) * up u),
+ *       then + sigmoid(W_s u) * shared expert
+ * Misses are on their way before the shared expert is computed. Few routes (decode): experts are computed as they
+ * arrive and summed at the end. Many (prefill): expert by expert in ascending id, summed at once. Both
+ * give the same bits because the order of the additions is the same.
+ */
+#ifndef AEG_MODEL_BLOCKS_MOE_H
+#define AEG_MODEL_BLOCKS_MOE_H
+
+#include "expert/streamer.h"
+#include "format/hparams.h"
+#include "model/blocks/linear.h"
+#include "model/blocks/routes.h"
+#include "model/weights.h"
+
+typedef struct {
+    aeg_routes routes;
+    float *logits;         /* [chunk][n_experts]               */
+    float *shared_logit;   /* [chunk]                          */
+    float *scratch;        /* [threads][n_experts]             */
+    uint32_t n_wave;       /* routes with room below           */
+    float *gate, *up;      /* [n_wave][width], the wider of expert and shared */
+    float *y;              /* [n_wave][hidden]                 */
+    float *acc;            /* [chunk][hidden]                  */
+    float *shared;         /* [chunk][hidden]                  */
+    aeg_act_room wave_room;
+} aeg_moe_scratch;
+
+void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
+                          uint32_t chunk, uint32_t n_threads);
+
+typedef struct {
+    const aeg_compute *c;
+    const aeg_hparams *hp;
+    const aeg_store_experts *experts;
+    aeg_streamer *streamer;
+    aeg_moe_scratch *s;
+    const aeg_act_room *room;       /* for codes of u */
+} aeg_moe;
+
+/* Logits and choices of each token: fills s->routes.ids, weights, s->shared_logit. */
+void aeg_moe_route(const aeg_moe *m, const aeg_layer_weights *w, const float *u, uint32_t n);
+
+/* The chosen experts of `layer` on u [n, hidden], added to x [n, hidden]. `guess`, when not NULL, is called once
+ * the demand reads are submitted, before anything is waited for. On error nothing was added. */
+aegis_status aeg_moe_forward(const aeg_moe *m, const aeg_layer_weights *w, uint32_t layer, const float *u,
+                             uint32_t n, float *x, void (*guess)(void *ctx), void *guess_ctx, aegis_error *err);
+
+#endif
