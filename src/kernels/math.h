@@ -18,7 +18,7 @@
 #define AEG_EXP_LN2_LO 0x1.7f7d1cp-20f
 /* Adding 1.5 * 2^23 rounds to an integer, half to even, and leaves it in the low bits. */
 #define AEG_ROUND_MAGIC 12582912.0f
-#define AEG_EXP_MIN (-87.3f)            /* below: 0; e^-87.3 is still a normal number      */
+#define AEG_EXP_MIN (-87.3f)            /* this and below: 0; above, all are normal numbers */
 #define AEG_EXP_MAX 0x1.62e42ep+6f      /* above (88.72283): infinity                      */
 /* e^r = 1 + r + r^2 (C2 + C3 r + ... + C6 r^4), Chebyshev fit, error 1.1e-8 before rounding. */
 #define AEG_EXP_C2 0.5f
@@ -44,7 +44,7 @@ static inline float aeg_expf(float x)
     /* times 2^n by adding n to the exponent: n = 128 is reached only with p < 1 */
     const float y = aeg_f32_from_bits(aeg_f32_bits(p) + (aeg_f32_bits(t) << 23));
     const float top = x <= AEG_EXP_MAX ? y : x + INFINITY; /* a NaN comes this way, and stays one */
-    return x < AEG_EXP_MIN ? 0.0f : top;
+    return x <= AEG_EXP_MIN ? 0.0f : top;
 }
 
 static inline float aeg_sigmoid(float x) { return 1.0f / (1.0f + aeg_expf(-x)); }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wide/attention.inc.h - one block of positions for the query heads of one KV head, in register tiles: a k or v
+ * vector is loaded (and widened from f16) once for TILE_HEADS heads. Tile sizes are constants at every call of
+ * the inlined functions, so the accumulators are registers. */
+
+LANES_INLINE lanes kv_load(const uint8_t *row, uint32_t d, aeg_kv_kind kind)
+{
+    return kind == AEG_KV_F16 ? l_load_f16((const uint16_t *)(const void *)row + d)
+                              : l_load((const float *)(const void *)row + d);
+}
+
+/* scratch[head][pos] = scale * q . k for n_heads x n_pos of them; n_pos is TILE_POS (4) or 1 */
+LANES_INLINE void score_tile(const aeg_attn_args *a, uint32_t head, uint32_t pos, const uint32_t n_heads,
+                             const uint32_t n_pos, const aeg_kv_kind kind)
+{
+    const uint8_t *k = (const uint8_t *)a->k + pos * a->kv_stride;
+    const float *q = a->q + head * a->q_stride;
+    lanes acc[TILE_HEADS][TILE_POS];
+
+    for (uint32_t h = 0; h < n_heads; h++)
+        for (uint32_t p = 0; p < n_pos; p++)
+            acc[h][p] = l_set1(0.0f);
+    for (uint32_t d = 0; d < a->head_dim; d += LANES) {
+        lanes kd[TILE_POS];
+        for (uint32_t p = 0; p < n_pos; p++)
+            kd[p] = kv_load(k + p * a->kv_stride, d, kind);
+        for (uint32_t h = 0; h < n_heads; h++) {
+            const lanes qd = l_load(q + h * a->q_stride + d);
+            for (uint32_t p = 0; p < n_pos; p++)
+                acc[h][p] = l_fma(qd, kd[p], acc[h][p]);
+        }
+    }
+    for (uint32_t h = 0; h < n_heads; h++) {
+        float *out = a->scratch + (size_t)(head + h) * AEG_ATTN_BLOCK + pos, dots[TILE_POS];
+        if (n_pos == TILE_POS)
+            l_sum4(dots, acc[h]);
+        else
+            dots[0] = l_sum(acc[h][0]);
+        for (uint32_t p = 0; p < n_pos; p++)
+            out[p] = a->scale * dots[p];
+    }
+}
+
+LANES_INLINE void score_heads(const aeg_attn_args *a, uint32_t pos, const uint32_t n_pos, const aeg_kv_kind kind)
+{
+    uint32_t h = 0;
+    for (; h + TILE_HEADS <= a->n_rep; h += TILE_HEADS)
+        score_tile(a, h, pos, TILE_HEADS, n_pos, kind);
+    for (; h < a->n_rep; h++)
+        score_tile(a, h, pos, 1, n_pos, kind);
+}
+
+/* Scores to weights, with their maximum and sum. The row is padded with -inf to whole vectors (there is room for
+ * AEG_ATTN_BLOCK): those weights are 0 and change neither. */
+static void soft_row(const aeg_attn_args *a, uint32_t head)
+{
+    float *w = a->scratch + (size_t)head * AEG_ATTN_BLOCK;
+    const uint32_t n = (a->n_pos + LANES - 1) / LANES * LANES;
+    for (uint32_t p = a->n_pos; p < n; p++)
+        w[p] = -INFINITY;
+
+    lanes top = l_set1(-INFINITY), sum = l_set1(0.0f);
+    for (uint32_t p = 0; p < n; p += LANES)
+        top = l_max(l_load(w + p), top);
+    const float m = l_max_all(top);
+    for (uint32_t p = 0; p < n; p += LANES) {
+        const lanes e = l_exp(l_sub(l_load(w + p), l_set1(m)));
+        l_store(w + p, e);
+        sum = l_add(sum, e);
+    }
+    a->out_m[head] = m;
+    a->out_l[head] = l_sum(sum);
+}
+
+/* acc[head][d..] = sum of w * v over all positions, for n_heads x n_cols vectors */
+LANES_INLINE void value_tile(const aeg_attn_args *a, uint32_t head, uint32_t d, const uint32_t n_heads,
+                             const uint32_t n_cols, const aeg_kv_kind kind)
+{
+    const uint8_t *v = (const uint8_t *)a->v;
+    const float *w = a->scratch + (size_t)head * AEG_ATTN_BLOCK;
+    lanes acc[TILE_HEADS][TILE_COLS];
+
+    for (uint32_t h = 0; h < n_heads; h++)
+        for (uint32_t c = 0; c < n_cols; c++)
+            acc[h][c] = l_set1(0.0f);
+    for (uint32_t p = 0; p < a->n_pos; p++, v += a->kv_stride) {
+        lanes vd[TILE_COLS];
+        for (uint32_t c = 0; c < n_cols; c++)
+            vd[c] = kv_load(v, d + c * LANES, kind);
+        for (uint32_t h = 0; h < n_heads; h++) {
+            const lanes wp = l_set1(w[h * AEG_ATTN_BLOCK + p]);
+            for (uint32_t c = 0; c < n_cols; c++)
+                acc[h][c] = l_fma(wp, vd[c], acc[h][c]);
+        }
+    }
+    for (uint32_t h = 0; h < n_heads; h++)
+        for (uint32_t c = 0; c < n_cols; c++)
+            l_store(a->acc + (size_t)(head + h) * a->head_dim + d + c * LANES, acc[h][c]);
+}
+
+LANES_INLINE void value_heads(const aeg_attn_args *a, uint32_t d, const uint32_t n_cols, const aeg_kv_kind kind)
+{
+    uint32_t h = 0;
+    for (; h + TILE_HEADS <= a->n_rep; h += TILE_HEADS)
+        value_tile(a, h, d, TILE_HEADS, n_cols, kind);
+    for (; h < a->n_rep; h++)
+        value_tile(a, h, d, 1, n_cols, kind);
+}
+
+LANES_INLINE void attend(const aeg_attn_args *a, const aeg_kv_kind kind)
+{
+    uint32_t pos = 0, d = 0;
+    for (; pos + TILE_POS <= a->n_pos; pos += TILE_POS)
+        score_heads(a, pos, TILE_POS, kind);
+    for (; pos < a->n_pos; pos++)
+        score_heads(a, pos, 1, kind);
+    for (uint32_t h = 0; h < a->n_rep; h++)
+        soft_row(a, h);
+    for (; d + TILE_COLS * LANES <= a->head_dim; d += TILE_COLS * LANES)
+        value_heads(a, d, TILE_COLS, kind);
+    for (; d < a->head_dim; d += LANES)
+        value_heads(a, d, 1, kind);
+}
+
+static void attn_f32(const aeg_attn_args *a) { attend(a, AEG_KV_F32); }
+static void attn_f16(const aeg_attn_args *a) { attend(a, AEG_KV_F16); }
+
+static void attn_merge(float *m, float *l, float *acc, float m2, float l2, const float *acc2, uint32_t head_dim)
+{
+    const float top = aeg_maxf(*m, m2);
+    const float f = *m == -INFINITY ? 0.0f : aeg_expf(*m - top), f2 = aeg_expf(m2 - top);
+    const lanes fv = l_set1(f), f2v = l_set1(f2);
+    uint32_t d = 0;
+    for (; d + LANES <= head_dim; d += LANES)
+        l_store(acc + d, l_fma(l_load(acc + d), fv, l_mul(l_load(acc2 + d), f2v)));
+    for (; d < head_dim; d++)
+        acc[d] = fmaf(acc[d], f, acc2[d] * f2);
+    *l = fmaf(*l, f, l2 * f2);
+    *m = top;
+}
