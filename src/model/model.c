@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/checked.h"
+#include "model/blocks/norm.h"
+#include "model/model_parts.h"
+
+enum {
+    LOGITS_ROOM = 1 << 20, /* bytes of logits kept at once when many positions are asked for */
+    LOGITS_ROWS = 8,
+};
+
+static const aeg_family *const families[] = { &aeg_family_qwen35moe };
+
+static const aeg_family *find_family(const char *name)
+{
+    for (size_t i = 0; i < AEG_ARRAY_LEN(families); i++)
+        if (strcmp(families[i]->name, name) == 0)
+            return families[i];
+    return NULL;
+}
+
+/* The mixers and the experts run one after the other, so their scratch overlaps: each is carved from
+ * the same mark and the longest counts. */
+static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
+{
+    const aeg_hparams *hp = &cfg->store->hparams;
+    const uint64_t mark = aeg_align_up(arena->used, AEG_CACHE_LINE);
+    uint64_t end = mark;
+    bool has[2] = { false, false };
+    for (uint32_t layer = 0; layer < hp->n_layers; layer++)
+        has[hp->mixer[layer]] = true;
+
+    arena->used = mark;
+    if (has[AEG_MIXER_GDN])
+        aeg_gdn_scratch_init(&m->mixer_scratch[AEG_MIXER_GDN].gdn, arena, hp, cfg->act, cfg->chunk);
+    end = AEG_MAX(end, arena->used);
+    arena->used = mark;
+    if (has[AEG_MIXER_ATTENTION])
+        aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, cfg->act, cfg->chunk, cfg->n_ctx,
+                              cfg->n_threads);
+    end = AEG_MAX(end, arena->used);
+    arena->used = mark;
+    aeg_moe_scratch_init(&m->moe_scratch, arena, hp, cfg->act, cfg->chunk, cfg->n_threads);
+    arena->used = AEG_MAX(end, arena->used);
+}
+
+static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
+{
+    const aeg_hparams *hp = &cfg->store->hparams;
+    const uint64_t rows = (uint64_t)cfg->chunk * hp->hidden_size;
+    m->mixer_index = AEG_ARENA_ARRAY(arena, uint32_t, hp->n_layers);
+    m->weights.layers = AEG_ARENA_ARRAY(arena, aeg_layer_weights, hp->n_layers);
+    aeg_rope_init(&m->rope, arena, hp->rope_dim, hp->rope_theta, cfg->chunk);
+    m->x = AEG_ARENA_ARRAY(arena, float, rows);
+    m->u = AEG_ARENA_ARRAY(arena, float, rows);
+    m->y = AEG_ARENA_ARRAY(arena, float, rows);
+    aeg_act_room_init(&m->room, arena, cfg->act, cfg->chunk, hp->hidden_size);
+    m->guess_u = AEG_ARENA_ARRAY(arena, float, hp->hidden_size);
+    m->guess_logits = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
+    m->guess_work = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
+    m->guess_weights = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
+    m->guess_ids = AEG_ARENA_ARRAY(arena, uint16_t, hp->n_experts);
+    m->guess_order = AEG_ARENA_ARRAY(arena, uint16_t, hp->n_experts);
+    m->embed_row = aeg_arena_alloc(arena, cfg->store->embed.row_bytes, AEG_CACHE_LINE);
+    const uint64_t fit = LOGITS_ROOM / (sizeof(float) * (uint64_t)hp->vocab_size);
+    m->n_logits = (uint32_t)AEG_MAX(1u, AEG_MIN(fit, (uint64_t)LOGITS_ROWS));
+    m->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)m->n_logits * hp->vocab_size);
+    carve_blocks(m, arena, cfg);
+}
+
+static aegis_status load_dense(const aeg_model_config *cfg, uint8_t *dense, aegis_error *err)
+{
+    enum { PIECE = 8 << 20 };
+    const uint64_t bytes = cfg->store->file_bytes[AEG_FILE_DENSE];
+    for (uint64_t at = 0; at < bytes; at += PIECE)
+        AEG_TRY(aeg_io_read_sync(cfg->io, AEG_FILE_DENSE, at, dense + at, AEG_MIN(bytes - at, (uint64_t)PIECE), err));
+    return AEGIS_OK;
+}
+
+aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *dense, const aeg_model_config *cfg,
+                            aegis_error *err)
+{
+    aeg_model measured = { 0 };
+    const aeg_hparams *hp = &cfg->store->hparams;
+    const aeg_family *family = find_family(hp->family);
+    if (family == NULL)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: family '%s', expected qwen35moe", cfg->store->path, hp->family);
+
+    aeg_model *m = AEG_ARENA_ARRAY(activations, aeg_model, 1);
+    /* Rounded up so that the last read may be a whole block. */
+    uint8_t *bytes = aeg_arena_alloc(dense, aeg_align_up(cfg->store->file_bytes[AEG_FILE_DENSE], AEG_IO_ALIGN), AEG_PAGE);
+    carve(m == NULL ? &measured : m, activations, cfg);
+    if (aeg_arena_measuring(activations))
+        return AEGIS_OK;
+    AEG_TRY(aeg_arena_check(activations, err));
+    AEG_TRY(aeg_arena_check(dense, err));
+
+    m->cfg = *cfg;
+    m->hp = hp;
+    m->family = family;
+    m->compute = (aeg_compute){ .kernels = cfg->kernels, .team = cfg->team, .act = cfg->act };
+    uint32_t n_of[2] = { 0, 0 };
+    for (uint32_t layer = 0; layer < hp->n_layers; layer++)
+        m->mixer_index[layer] = n_of[hp->mixer[layer]]++;
+    AEG_TRY(aeg_model_bind(&m->weights, m->weights.layers, cfg->store, bytes, err));
+    AEG_TRY(load_dense(cfg, bytes, err));
+    *out = m;
+    return AEGIS_OK;
+}
+
+static aegis_status embed_tokens(aeg_model *m, const uint32_t *tokens, uint32_t n, aegis_error *err)
+{
+    const aeg_store_embed *e = &m->cfg.store->embed;
+    for (uint32_t t = 0; t < n; t++) {
+        AEG_TRY(aeg_io_read_sync(m->cfg.io, AEG_FILE_EMBED, tokens[t] * e->row_bytes, m->embed_row, e->row_bytes, err));
+        aeg_store_embed_row(e, m->embed_row, m->x + (size_t)t * m->hp->hidden_size);
+    }
+    return AEGIS_OK;
+}
+
+static void watch_hidden(const aeg_model *m, const aeg_watch *watch, uint32_t layer, uint32_t n, uint32_t pos0)
+{
+    if (watch != NULL && watch->hidden != NULL)
+        for (uint32_t t = 0; t < n; t++)
+            watch->hidden(watch->ctx, layer, pos0 + t, m->x + (size_t)t * m->hp->hidden_size);
+}
+
+/* Final norm and head for the positions that are asked for, n_logits rows at a time. */
+static void run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const aeg_watch *watch)
+{
+    const aeg_hparams *hp = m->hp;
+    uint32_t from = last ? n - 1 : n;
+    if (watch != NULL && watch->logits != NULL && watch->logits_from < pos0 + n)
+        from = AEG_MIN(from, watch->logits_from > pos0 ? watch->logits_from - pos0 : 0);
+    const bool all_final = watch != NULL && watch->final != NULL && watch->hidden != NULL;
+    const uint32_t norm_from = all_final ? 0 : from;
+    if (norm_from < n)
+        aeg_norm_rows(&m->compute, m->u + (size_t)norm_from * hp->hidden_size, m->x + (size_t)norm_from * hp->hidden_size,
+                      m->weights.final_norm, n - norm_from, hp->hidden_size, hp->rms_eps);
+    if (watch != NULL && watch->final != NULL)
+        for (uint32_t t = norm_from; t < n; t++)
+            watch->final(watch->ctx, pos0 + t, m->u + (size_t)t * hp->hidden_size);
+
+    for (uint32_t t = from; t < n;) {
+        const uint32_t rows = AEG_MIN(m->n_logits, n - t);
+        const aeg_linear_out out = { .w = &m->weights.head, .y = m->logits, .y_stride = hp->vocab_size };
+        aeg_linear(&m->compute, &m->room, m->u + (size_t)t * hp->hidden_size, rows, hp->hidden_size, &out, 1);
+        if (watch != NULL && watch->logits != NULL)
+            for (uint32_t r = 0; r < rows; r++)
+                if (pos0 + t + r >= watch->logits_from || t + r + 1 == n)
+                    watch->logits(watch->ctx, pos0 + t + r, m->logits + (size_t)r * hp->vocab_size);
+        m->last_logits = rows - 1;
+        t += rows;
+    }
+}
+
+aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n, uint32_t pos0, bool last,
+                               const aeg_watch *watch, aegis_error *err)
+{
+    AEG_TRY(embed_tokens(m, tokens, n, err));
+    aeg_rope_fill(&m->rope, pos0, n);
+    watch_hidden(m, watch, 0, n, pos0);
+    for (uint32_t layer = 0; layer < m->hp->n_layers; layer++) {
+        AEG_TRY(m->family->layer(m, layer, n, pos0, watch, err));
+        watch_hidden(m, watch, layer + 1, n, pos0);
+    }
+    run_head(m, n, pos0, last, watch);
+    aeg_streamer_tick(m->cfg.streamer, n);
+    return AEGIS_OK;
+}
+
+const float *aeg_model_logits(const aeg_model *m)
+{
+    return m->logits + (size_t)m->last_logits * m->hp->vocab_size;
+}
+
+/* Chosen experts by descending logit: the best guess is read first. k is small: insertion sort. */
+static void order_guess(aeg_model *m, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        const uint16_t id = m->guess_ids[i];
+        uint32_t at = i;
+        while (at > 0 && m->guess_logits[m->guess_order[at - 1]] < m->guess_logits[id]) {
+            m->guess_order[at] = m->guess_order[at - 1];
+            at--;
+        }
+        m->guess_order[at] = id;
+    }
+}
+
+void aeg_model_guess(aeg_model *m, uint32_t layer)
+{
+    const aeg_hparams *hp = m->hp;
+    const aeg_layer_weights *w = &m->weights.layers[layer];
+    const uint32_t k = m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, hp->n_experts);
+    m->compute.kernels->rmsnorm(m->guess_u, m->x, w->ffn_norm, hp->hidden_size, hp->rms_eps);
+    const aeg_linear_out out = { .w = &w->router, .y = m->guess_logits, .y_stride = hp->n_experts, .exact = true };
+    aeg_linear(&m->compute, &m->room, m->guess_u, 1, hp->hidden_size, &out, 1);
+    m->compute.kernels->router(m->guess_ids, m->guess_weights, m->guess_logits, hp->n_experts, k, 1, m->guess_work);
+    order_guess(m, k);
+    aeg_streamer_guess(m->cfg.streamer, layer, m->guess_order, k);
+}

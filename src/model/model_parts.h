@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/model_parts.h - what model.c and the family files share. Not for other folders. */
+#ifndef AEG_MODEL_MODEL_PARTS_H
+#define AEG_MODEL_MODEL_PARTS_H
+
+#include "model/blocks/attention.h"
+#include "model/blocks/gdn.h"
+#include "model/blocks/moe.h"
+#include "model/model.h"
+#include "model/rope.h"
+#include "model/weights.h"
+
+typedef struct aeg_family aeg_family;
+
+struct aeg_model {
+    aeg_model_config cfg;
+    const aeg_hparams *hp;
+    const aeg_family *family;
+    aeg_compute compute;
+    aeg_model_weights weights;
+    uint32_t *mixer_index;      /* [n_layers]: number of earlier layers with the same mixer: row of state or kv */
+    aeg_rope rope;
+    float *x;                   /* [chunk][hidden] residual stream, f32, unbounded: never narrow */
+    float *u;                   /* [chunk][hidden] normalised input of a block                   */
+    float *y;                   /* [chunk][hidden] result of a mixer                             */
+    aeg_act_room room;          /* codes of u                                                    */
+    union {                     /* one block runs at a time: they share the same bytes           */
+        aeg_gdn_scratch gdn;
+        aeg_attn_scratch attn;
+    } mixer_scratch[2];         /* by aeg_mixer */
+    aeg_moe_scratch moe_scratch;
+    float *guess_u;             /* [hidden] */
+    float *guess_logits, *guess_weights, *guess_work;
+    uint16_t *guess_ids, *guess_order;
+    uint8_t *embed_row;         /* one stored row */
+    uint32_t n_logits;          /* rows of `logits` */
+    float *logits;              /* [n_logits][vocab] */
+    uint32_t last_logits;       /* row of the last token's */
+};
+
+/* One file per family: a layer over a chunk, in terms of the shared blocks. */
+struct aeg_family {
+    const char *name;
+    aegis_status (*layer)(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
+                          aegis_error *err);
+};
+
+extern const aeg_family aeg_family_qwen35moe;
+
+/* Read the next layer's experts early: its router on the present residual (decode only). */
+void aeg_model_guess(aeg_model *m, uint32_t layer);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qwen35moe: Qwen3.5 / Qwen3.6 Mixture-of-Experts text models.
+ *   h = x + mixer(norm(x)), mixer = Gated DeltaNet or gated attention by layer;  x = h + moe(norm(h)) */
+#include "model/blocks/norm.h"
+#include "model/model_parts.h"
+
+static void run_mixer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0)
+{
+    const aeg_layer_weights *w = &m->weights.layers[layer];
+    if (m->hp->mixer[layer] == AEG_MIXER_GDN)
+        aeg_gdn_forward(&m->compute, m->hp, &w->gdn, m->cfg.state, m->mixer_index[layer],
+                        &m->mixer_scratch[AEG_MIXER_GDN].gdn, &m->room, m->u, n, m->y);
+    else
+        aeg_attn_forward(&m->compute, m->hp, &w->attn, m->cfg.kv, m->mixer_index[layer], &m->rope,
+                         &m->mixer_scratch[AEG_MIXER_ATTENTION].attn, &m->room, m->u, n, pos0, m->y);
+}
+
+typedef struct {
+    aeg_model *m;
+    uint32_t layer;
+} guess_ctx;
+
+static void guess_next(void *ctx)
+{
+    const guess_ctx *g = ctx;
+    aeg_model_guess(g->m, g->layer + 1);
+}
+
+static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
+                                  aegis_error *err)
+{
+    const aeg_hparams *hp = m->hp;
+    const aeg_layer_weights *w = &m->weights.layers[layer];
+
+    aeg_norm_rows(&m->compute, m->u, m->x, w->mixer_norm, n, hp->hidden_size, hp->rms_eps);
+    run_mixer(m, layer, n, pos0);
+    aeg_add_rows(&m->compute, m->x, m->y, n, hp->hidden_size);
+
+    const aeg_moe moe = { .c = &m->compute, .hp = hp, .experts = &m->cfg.store->experts,
+                          .streamer = m->cfg.streamer, .s = &m->moe_scratch, .room = &m->room };
+    aeg_norm_rows(&m->compute, m->u, m->x, w->ffn_norm, n, hp->hidden_size, hp->rms_eps);
+    aeg_moe_route(&moe, w, m->u, n);
+    if (watch != NULL && watch->router != NULL)
+        for (uint32_t t = 0; t < n; t++)
+            watch->router(watch->ctx, layer, pos0 + t, m->moe_scratch.routes.ids + (size_t)t * hp->top_k);
+
+    guess_ctx g = { .m = m, .layer = layer };
+    const bool guess = n == 1 && m->cfg.n_guess != 0 && layer + 1 < hp->n_layers;
+    return aeg_moe_forward(&moe, w, layer, m->u, n, m->x, guess ? guess_next : NULL, &g, err);
+}
+
+const aeg_family aeg_family_qwen35moe = { .name = "qwen35moe", .layer = layer_forward };
