@@ -32,6 +32,7 @@ typedef struct {
     void *buffer;                 /* the one region reads go to (may be NULL: not registered);   */
     uint64_t buffer_bytes;        /* registered with the ring where memlock allows               */
     uint32_t n_threads;           /* pread pool: threads; 0 = 4                        */
+    bool buffered;                /* never O_DIRECT (tests, comparisons)               */
     double sim_bytes_per_s, sim_latency_s;
     /* tests: called before each read is issued; non-zero = fail it with that errno */
     int (*fault)(void *ctx, uint32_t file, uint64_t offset);
@@ -85,5 +86,6 @@ aeg_io_stats aeg_io_get_stats(const aeg_io *io);
 
 /* "io_uring, O_DIRECT, registered buffers" */
 const char *aeg_io_describe(const aeg_io *io);
+const char *aeg_io_file_name(const aeg_io *io, uint32_t file); /* its path, for messages */
 
 #endif
