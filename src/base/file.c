@@ -31,7 +31,8 @@ aegis_status aeg_file_pread(int fd, void *dst, size_t n, uint64_t offset, const 
 aegis_status aeg_file_read(char **out, size_t *n, const char *path, size_t max, aeg_memory *memory,
                            aegis_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK opening a named pipe waits for a writer; regular files ignore it. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return aeg_fail_os(err, AEGIS_E_MODEL, errno, "%s", path);
 

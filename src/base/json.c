@@ -5,7 +5,17 @@
 
 static aeg_memory json_memory = { .name = "json" };
 
-static void *json_malloc_hook(size_t n) { return aeg_malloc(&json_memory, n); }
+/* Jansson 2.14 ignores a failed growth of its string buffer and drops a character: a value that
+ * parsed while an allocation failed cannot be trusted, so we remember that one did. */
+static _Thread_local bool refused;
+
+static void *json_malloc_hook(size_t n)
+{
+    void *p = aeg_malloc(&json_memory, n);
+    if (p == NULL)
+        refused = true;
+    return p;
+}
 static void json_free_hook(void *p) { aeg_free(&json_memory, p); }
 
 aeg_memory *aeg_json_memory(void) { return &json_memory; }
@@ -51,13 +61,15 @@ aegis_status aeg_json_parse(json_t **out, const char *text, size_t n, const char
     if (too_deep(text, n, MAX_DEPTH))
         return aeg_fail(err, status, "%s: JSON nested deeper than %d levels", path, MAX_DEPTH);
     json_error_t e;
+    refused = false;
     json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (value == NULL) {
-        if (json_error_code(&e) == json_error_out_of_memory)
-            return aeg_fail(err, AEGIS_E_MEMORY, "%s: no memory for its JSON", path);
+    if (refused) {
+        json_decref(value);
+        return aeg_fail(err, AEGIS_E_MEMORY, "%s: no memory for its JSON", path);
+    }
+    if (value == NULL)
         return aeg_fail(err, status, "%s: not valid JSON at line %d column %d: %s", path, e.line, e.column,
                         e.text);
-    }
     *out = value;
     return AEGIS_OK;
 }
