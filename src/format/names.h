@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* format/names.h - where a published model keeps each of our tensors.
+ *
+ * Knows the names of Hugging Face (model.language_model., lm_head, mlp.experts fused or one tensor per expert), of MLX
+ * (language_model.model., mlp.switch_mlp, .scales and .biases) and the bare model. prefix. Other files'
+ * spellings stop here. Types come from the tensors' shapes; config.json only comments on them.
+ * Memory: none of its own; pointers live as long as the aeg_st. Thread: owner of the aeg_st.
+ */
+#ifndef AEG_FORMAT_NAMES_H
+#define AEG_FORMAT_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "format/config.h"
+#include "format/layout.h"
+#include "format/safetensors.h"
+#include "kernels/weights.h"
+
+typedef struct {
+    const aeg_st *st;
+    const aeg_config *config;
+    const char *prefix;      /* "model.language_model." etc. */
+    const char *head;        /* "lm_head" or "language_model.lm_head" */
+    const char *vision;      /* "model.visual." or "vision_tower."; NULL: no vision tensors */
+    bool raw;                /* Hugging Face values: norms lack their +1 */
+    bool quantised;          /* some matrix has .scales */
+} aeg_names;
+
+/* A matrix, or rows [row0, row0 + n_rows) of a taller one. */
+typedef struct {
+    const aeg_st_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers */
+    aeg_weight_type type;    /* as stored */
+    uint64_t row0;
+    uint32_t n_rows, n_cols;
+} aeg_source_matrix;
+
+/* The experts of a layer. Stacked: expert e of the matrix below has its rows at row0 + e * rows_per_expert. */
+typedef enum { AEG_EXPERT_GATE, AEG_EXPERT_UP, AEG_EXPERT_DOWN, AEG_N_EXPERT_PARTS } aeg_expert_part;
+
+/* Recognise the naming. AEGIS_E_MODEL if the layers cannot be found. */
+aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, const aeg_config *config, aegis_error *err);
+
+/* A matrix of the layout; its shape is checked. lm_head of a tied model is the embedding table. */
+aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *entry, aeg_source_matrix *out,
+                              aegis_error *err);
+/* A vector of the layout, or the convolution; *plus_one: add 1 to its values. */
+aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
+                              bool *plus_one, aegis_error *err);
+aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aegis_error *err);
+
+/* Part `part` of an expert; *stacked (may be NULL): experts of the layer share a tensor, rows_per_expert apart. */
+aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t expert, aeg_expert_part part,
+                              aeg_source_matrix *out, bool *stacked, uint32_t *rows_per_expert, aegis_error *err);
+
+/* What is left of a vision tensor's name without its prefix; NULL if it is not one. */
+const char *aeg_names_vision(const aeg_names *names, const aeg_st_tensor *t);
+
+/* A tensor of the text model's layers that we would silently leave out and that would change the result (an
+ * attention bias, another quantisation's scales) is AEGIS_E_MODEL. */
+aegis_status aeg_names_check_unused(const aeg_names *names, aegis_error *err);
+
+#endif
