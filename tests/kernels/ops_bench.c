@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_bench.c - ns per call and GB/s of every op at the sizes of a 35B-A3B model. */
+#include <time.h>
+
+#include "ops_check.h"
+
+enum { FLOATS = 1 << 20 };
+static _Alignas(64) float f[4][FLOATS];
+static _Alignas(64) uint16_t halves[2][AEG_ATTN_BLOCK * 256];
+static int8_t codes8[4096];
+static int16_t codes16[4096];
+static uint16_t ids[16];
+
+/* Each runs its op once and returns the bytes it has to touch. */
+#define BENCH(name) static size_t bench_##name(const aeg_kernels *k)
+
+BENCH(rmsnorm) { k->rmsnorm(f[3], f[0], f[1], 2048, 1e-6f); return 2048 * 12; }
+BENCH(rmsnorm_gated) { k->rmsnorm_gated(f[3], f[0], f[1], f[2], 128, 1e-6f); return 128 * 16; }
+BENCH(l2norm) { k->l2norm(f[3], 128, 1e-6f, 0.088f); return 128 * 8; }
+BENCH(silu_mul) { k->silu_mul(f[3], f[0], f[1], 4096); return 4096 * 12; }
+BENCH(sigmoid_mul) { k->sigmoid_mul(f[3], f[0], 4096); return 4096 * 12; }
+BENCH(add) { k->add(f[3], f[0], 2048); return 2048 * 12; }
+BENCH(axpy) { k->axpy(f[3], 1e-9f, f[0], 2048); return 2048 * 12; }
+BENCH(dot) { f[3][0] = k->dot(f[0], f[1], 2048); return 2048 * 8; }
+BENCH(router) { k->router(ids, f[3], f[0], 256, 8, 1, f[2]); return 256 * 4; }
+BENCH(rope) { k->rope(f[3], f[1], f[2], 32); return 64 * 8 + 32 * 8; }
+BENCH(store_f16) { k->store_f16(halves[0], f[0], 4096); return 4096 * 6; }
+BENCH(attn_merge) { float m = 1, l = 1; k->attn_merge(&m, &l, f[3], 1.0f, 1.0f, f[0], 256); return 256 * 12; }
+BENCH(quantize_i8) { k->quantize_i8(codes8, f[2], f[3], f[0], 2048, 64); return 2048 * 5; }
+BENCH(quantize_i16) { k->quantize_i16(codes16, f[2], f[3], f[0], 2048, 64); return 2048 * 6; }
+
+BENCH(conv4_silu)
+{
+    k->conv4_silu(f[3], f[0], f[0] + 8192, f[0] + 16384, f[0] + 24576, f[1], 8192);
+    return 8192 * 4 * 9;
+}
+
+BENCH(gdn_gates)
+{
+    k->gdn_gates(f[3], f[3] + 64, f[0], f[1], f[2], f[2] + 64, 32);
+    return 32 * 24;
+}
+
+/* One token through 16 heads of 128 x 128: 1 MiB of state, read and written. */
+BENCH(gdn)
+{
+    static const float decay = 0.9f, beta = 0.5f;
+    enum { HEADS = 16, D = 128 };
+    for (int h = 0; h < HEADS; h++) {
+        const aeg_gdn_args a = { .state = f[3] + h * D * D, .q = f[1], .k = f[1] + D, .v = f[1] + 2 * D, .decay = &decay,
+                                 .beta = &beta, .o = f[2], .dk = D, .dv = D, .n_tokens = 1 };
+        k->gdn(&a, 0, D / AEG_GDN_STRIP);
+    }
+    return (size_t)HEADS * D * D * 8;
+}
+
+static aeg_attn_args attention(const void *keys, const void *values, size_t size)
+{
+    return (aeg_attn_args){ .q = f[1], .q_stride = 256, .k = keys, .v = values, .kv_stride = 256 * size, .n_rep = 8,
+                            .n_pos = AEG_ATTN_BLOCK, .head_dim = 256, .scale = 0.0625f, .out_m = f[2],
+                            .out_l = f[2] + 16, .acc = f[2] + 64, .scratch = f[2] + 8192 };
+}
+
+BENCH(attn_f32)
+{
+    const aeg_attn_args a = attention(f[0], f[0] + AEG_ATTN_BLOCK * 256, sizeof(float));
+    k->attn_f32(&a);
+    return AEG_ATTN_BLOCK * 256 * 8;
+}
+
+BENCH(attn_f16)
+{
+    const aeg_attn_args a = attention(halves[0], halves[1], sizeof(uint16_t));
+    k->attn_f16(&a);
+    return AEG_ATTN_BLOCK * 256 * 4;
+}
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The best of several short bursts: the machine may be busy with other things. */
+static double best_ns(size_t (*run)(const aeg_kernels *), const aeg_kernels *k, size_t *bytes)
+{
+    double best = 1e300;
+    long n_calls = 1;
+    for (int burst = 0; burst < 12; burst++) {
+        const double start = now_ns();
+        for (long i = 0; i < n_calls; i++)
+            *bytes = run(k);
+        const double took = now_ns() - start;
+        best = took / (double)n_calls < best ? took / (double)n_calls : best;
+        if (took < 2e6)
+            n_calls = n_calls * 4 + 1;
+    }
+    return best;
+}
+
+void ops_bench(const aeg_kernels *k)
+{
+    static const struct {
+        const char *name;
+        size_t (*run)(const aeg_kernels *);
+    } benches[] = {
+#define BENCH_ROW(name, ret, params) { #name, bench_##name },
+        AEG_KERNEL_LIST(BENCH_ROW)
+#undef BENCH_ROW
+    };
+    ops_world w = { .random = 3 };
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < FLOATS; j++)
+            f[i][j] = ops_value(&w);
+    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
+        size_t bytes = 0;
+        const double ns = best_ns(benches[i].run, k, &bytes);
+        printf("%-7s %-14s %10.0f ns %8.2f GB/s\n", aeg_cpu_name(k->cpu), benches[i].name, ns, (double)bytes / ns);
+    }
+}

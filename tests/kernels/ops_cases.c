@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_cases.c - one case per op of AEG_KERNEL_LIST: random shapes and values, one call. The table expands the same
+ * list, so an op without a case does not compile. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/half.h"
+#include "ops_check.h"
+
+enum { MAX_N = 600 };
+
+#define CASE(name) static void run_##name(ops_world *w, const aeg_kernels *k)
+
+/* Callers may pass an input as the output: half of the runs do. */
+static float *output(ops_world *w, float *input, size_t n) { return ops_below(w, 2) ? input : ops_floats(w, n); }
+
+CASE(rmsnorm)
+{
+    const uint32_t n = ops_size16(w, MAX_N);
+    float *x = ops_floats(w, n), *weight = ops_floats(w, n), *y = output(w, x, n);
+    k->rmsnorm(y, x, weight, n, 1e-6f);
+}
+
+CASE(rmsnorm_gated)
+{
+    const uint32_t n = ops_size16(w, MAX_N);
+    float *o = ops_floats(w, n), *z = ops_floats(w, n), *weight = ops_floats(w, n), *y = output(w, o, n);
+    k->rmsnorm_gated(y, o, z, weight, n, 1e-6f);
+}
+
+CASE(l2norm)
+{
+    const uint32_t n = ops_size16(w, MAX_N);
+    k->l2norm(ops_floats(w, n), n, 1e-6f, 0.0883883461f);
+}
+
+CASE(silu_mul)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *gate = ops_floats(w, n), *up = ops_floats(w, n), *y = output(w, gate, n);
+    k->silu_mul(y, gate, up, n);
+}
+
+CASE(sigmoid_mul)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *x = ops_floats(w, n), *gate = ops_floats(w, n);
+    k->sigmoid_mul(x, gate, n);
+}
+
+CASE(add)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *y = ops_floats(w, n), *x = ops_floats(w, n);
+    k->add(y, x, n);
+}
+
+CASE(axpy)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *y = ops_floats(w, n), *x = ops_floats(w, n);
+    k->axpy(y, ops_value(w), x, n);
+}
+
+CASE(dot)
+{
+    const uint32_t n = ops_size16(w, MAX_N);
+    float *a = ops_floats(w, n), *b = ops_floats(w, n), *y = ops_floats(w, 1);
+    *y = k->dot(a, b, n);
+}
+
+CASE(router)
+{
+    const uint32_t n = ops_size(w, MAX_N), most = n < 16 ? n : 16, top_k = 1 + ops_below(w, most);
+    float *logits = ops_floats(w, n), *weights = ops_floats(w, top_k), *scratch = ops_scratch(w, n);
+    uint16_t *ids = ops_bytes(w, top_k * sizeof *ids);
+    if (ops_below(w, 3) == 0) /* ties */
+        for (uint32_t i = 0; i < n; i++)
+            logits[i] = rintf(logits[i]);
+    k->router(ids, weights, logits, n, top_k, (int)ops_below(w, 2), scratch);
+}
+
+CASE(conv4_silu)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *x[4], *weight = ops_floats(w, 4 * (size_t)n);
+    for (int i = 0; i < 4; i++)
+        x[i] = ops_floats(w, n);
+    k->conv4_silu(output(w, x[3], n), x[0], x[1], x[2], x[3], weight, n);
+}
+
+CASE(gdn_gates)
+{
+    const uint32_t n = ops_size(w, 80);
+    float *beta = ops_floats(w, n), *decay = ops_floats(w, n);
+    float *b = ops_floats(w, n), *a = ops_floats(w, n), *a_log = ops_floats(w, n), *dt_bias = ops_floats(w, n);
+    k->gdn_gates(beta, decay, b, a, a_log, dt_bias, n);
+}
+
+CASE(gdn)
+{
+    const uint32_t dk = 4 * (1 + ops_below(w, 10)), n_strips = 1 + ops_below(w, 9), dv = n_strips * AEG_GDN_STRIP;
+    const uint32_t n_tokens = 1 + ops_below(w, 4), gap = ops_below(w, 3);
+    float *state = ops_floats(w, (size_t)dk * dv), *qk = ops_floats(w, (size_t)n_tokens * (2 * dk + gap));
+    float *v = ops_floats(w, (size_t)n_tokens * (dv + gap)), *o = ops_floats(w, (size_t)n_tokens * (dv + gap));
+    float *decay = ops_floats(w, 2 * n_tokens), *beta = ops_floats(w, n_tokens);
+    const aeg_gdn_args a = {
+        .state = state, .q = qk, .k = qk + dk, .q_stride = 2 * dk + gap, .k_stride = 2 * dk + gap,
+        .v = v, .v_stride = dv + gap, .decay = decay, .beta = beta, .decay_stride = 2, .beta_stride = 1,
+        .o = o, .o_stride = dv + gap, .dk = dk, .dv = dv, .n_tokens = n_tokens,
+    };
+    const uint32_t cut = ops_below(w, n_strips + 1); /* as two threads would share it */
+    k->gdn(&a, 0, cut);
+    k->gdn(&a, cut, n_strips);
+}
+
+CASE(rope)
+{
+    const uint32_t half = ops_size(w, 130);
+    float *x = ops_floats(w, 2 * (size_t)half), *c = ops_floats(w, half), *s = ops_floats(w, half);
+    k->rope(x, c, s, half);
+}
+
+static void run_attention(ops_world *w, void (*attend)(const aeg_attn_args *), size_t size)
+{
+    const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = ops_size16(w, ops_below(w, 4) ? 128 : 512);
+    const uint32_t n_pos = ops_size(w, ops_below(w, 8) ? 40 : AEG_ATTN_BLOCK), gap = 4 * ops_below(w, 3);
+    const size_t stride = head_dim * size + gap, bytes = stride * n_pos;
+    float *q = ops_floats(w, (size_t)n_rep * (head_dim + 3));
+    void *kv[2];
+    for (int i = 0; i < 2; i++) {
+        kv[i] = ops_bytes(w, bytes);
+        for (size_t j = 0; j < bytes / size; j++) {
+            const float v = ops_value(w);
+            if (size == sizeof v)
+                ((float *)kv[i])[j] = v;
+            else
+                ((uint16_t *)kv[i])[j] = aeg_f16_from_f32(v);
+        }
+    }
+    const aeg_attn_args a = {
+        .q = q, .q_stride = head_dim + 3, .k = kv[0], .v = kv[1], .kv_stride = stride,
+        .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim, .scale = 0.0625f,
+        .out_m = ops_floats(w, n_rep), .out_l = ops_floats(w, n_rep), .acc = ops_floats(w, (size_t)n_rep * head_dim),
+        .scratch = ops_scratch(w, (size_t)n_rep * AEG_ATTN_BLOCK),
+    };
+    attend(&a);
+}
+
+CASE(attn_f32) { run_attention(w, k->attn_f32, sizeof(float)); }
+CASE(attn_f16) { run_attention(w, k->attn_f16, sizeof(uint16_t)); }
+
+CASE(attn_merge)
+{
+    const uint32_t n = ops_size16(w, 512);
+    float *ml = ops_floats(w, 4), *acc = ops_floats(w, n), *acc2 = ops_floats(w, n);
+    if (ops_below(w, 3) == 0) { /* the first block */
+        ml[0] = -INFINITY;
+        ml[1] = 0.0f;
+        memset(acc, 0, n * sizeof *acc);
+    }
+    k->attn_merge(&ml[0], &ml[1], acc, ml[2], ml[3], acc2, n);
+}
+
+CASE(store_f16)
+{
+    const uint32_t n = ops_size(w, MAX_N);
+    float *x = ops_floats(w, n);
+    k->store_f16(ops_bytes(w, n * sizeof(uint16_t)), x, n);
+}
+
+/* A few blocks, some all zero, some tiny. */
+static float *blocks(ops_world *w, uint32_t n, uint32_t block)
+{
+    float *x = ops_floats(w, n);
+    for (uint32_t b = 0; b < n / block; b++) {
+        const uint32_t kind = ops_below(w, 8);
+        for (uint32_t i = b * block; i < (b + 1) * block && kind < 2; i++)
+            x[i] = kind == 0 ? 0.0f : x[i] * 1e-31f;
+    }
+    return x;
+}
+
+CASE(quantize_i8)
+{
+    const uint32_t block = 32u << ops_below(w, 2), n = block * (1 + ops_below(w, 9));
+    float *x = blocks(w, n, block), *d = ops_floats(w, n / block), *s = ops_floats(w, n / block);
+    k->quantize_i8(ops_bytes(w, n), d, s, x, n, block);
+}
+
+CASE(quantize_i16)
+{
+    const uint32_t block = 32u << ops_below(w, 2), n = block * (1 + ops_below(w, 9));
+    float *x = blocks(w, n, block), *d = ops_floats(w, n / block), *s = ops_floats(w, n / block);
+    k->quantize_i16(ops_bytes(w, n * sizeof(int16_t)), d, s, x, n, block);
+}
+
+const ops_case ops_cases[] = {
+#define CASE_ROW(name, ret, params) { #name, run_##name },
+    AEG_KERNEL_LIST(CASE_ROW)
+#undef CASE_ROW
+};
+const int n_ops_cases = sizeof ops_cases / sizeof *ops_cases;
