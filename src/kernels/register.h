@@ -13,6 +13,8 @@ void aeg_matmul_scalar_register(aeg_kernels *k);
 void aeg_matmul_avx2_register(aeg_kernels *k);
 void aeg_matmul_avx512_register(aeg_kernels *k);
 void aeg_matmul_neon_register(aeg_kernels *k);
+/* As on a processor without the dot-product extension; for tests. */
+void aeg_matmul_neon_widening_register(aeg_kernels *k);
 
 /* Has this processor the int8 dot products of ARMv8.2 (sdot)? false elsewhere. */
 bool aeg_cpu_has_dotprod(void);

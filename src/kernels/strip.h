@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/strip.h - up to 8 tokens that meet the same expanded weights, and the loop over them; shared by the
+ * matmuls of every wide level. */
+#ifndef AEG_KERNELS_STRIP_H
+#define AEG_KERNELS_STRIP_H
+
+#include "kernels/planes.h"
+
+#define AEG_INLINE static inline __attribute__((always_inline))
+
+/* Full unrolling of loops whose bounds are constants after inlining: the accumulators must become registers. */
+#if defined(__clang__)
+#define AEG_UNROLL _Pragma("unroll")
+#else
+#define AEG_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef struct {
+    uint32_t n;                    /* tokens, 1..AEG_STRIP                                  */
+    const float *f32[AEG_STRIP];   /* the row of x of each token, in the kind that is asked */
+    const int8_t *q8[AEG_STRIP];
+    const int16_t *q16[AEG_STRIP];
+    const float *d[AEG_STRIP], *s[AEG_STRIP];
+    float *y[AEG_STRIP];           /* the token's row of y                                  */
+} aeg_strip;
+
+typedef void (*aeg_strip_fn)(const aeg_matmul_args *a, const aeg_strip *s, uint32_t block0, uint32_t block1);
+
+AEG_INLINE void aeg_strip_begin(aeg_strip *s, const aeg_matmul_args *a, aeg_act_kind act, uint32_t m0)
+{
+    const aeg_acts *x = a->x;
+    s->n = a->n - m0 < AEG_STRIP ? a->n - m0 : AEG_STRIP;
+    for (uint32_t m = 0; m < s->n; m++) {
+        const size_t row = a->rows ? a->rows[m0 + m] : m0 + m;
+        s->y[m] = a->y + (m0 + m) * a->y_stride;
+        if (act == AEG_ACT_F32) {
+            s->f32[m] = x->f32 + row * x->n_cols;
+            continue;
+        }
+        s->d[m] = x->d + row * (x->n_cols / x->block);
+        s->s[m] = x->s + row * (x->n_cols / x->block);
+        if (act == AEG_ACT_I8)
+            s->q8[m] = x->q8 + row * x->n_cols;
+        else
+            s->q16[m] = x->q16 + row * x->n_cols;
+    }
+}
+
+/* Calls fn for every strip. With several strips a few row blocks at a time stay in the second-level cache while
+ * all tokens pass, and a strip's activations stay in the first level while those blocks pass. */
+AEG_INLINE void aeg_for_strips(const aeg_matmul_args *a, aeg_act_kind act, uint32_t block0, uint32_t block1,
+                               const aeg_strip_fn *by_n)
+{
+    enum { BLOCKS = 8 };
+    aeg_strip s;
+    while (block0 < block1) {
+        const uint32_t next = a->n > AEG_STRIP && block1 - block0 > BLOCKS ? block0 + BLOCKS : block1;
+        for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {
+            aeg_strip_begin(&s, a, act, m0);
+            by_n[s.n](a, &s, block0, next);
+        }
+        block0 = next;
+    }
+}
+
+AEG_INLINE uint32_t aeg_rows_of_block(const aeg_weights *w, uint32_t block)
+{
+    const uint32_t left = w->n_rows - block * AEG_ROWS;
+    return left < AEG_ROWS ? left : AEG_ROWS;
+}
+
+AEG_INLINE int32_t aeg_load32(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+#endif
