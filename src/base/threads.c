@@ -12,8 +12,20 @@
 
 #include "base/clock.h"
 
+/* The thread sanitizer keeps its state (0.9 MB) on the stack. */
+#if defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 enum {
-    STACK_BYTES = 128 << 10,
+    STACK_BYTES = SANITIZED ? 2 << 20 : 128 << 10,
     SPIN_NS = 50 * 1000, /* cpu-kernels.md 4.5: spin 20-50 us, then futex */
     SPIN_BATCH = 64,     /* pauses between two looks at the clock         */
 };

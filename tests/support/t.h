@@ -67,6 +67,18 @@ void t_free(void *p);
 
 /* ---- memory ---- */
 
+/* 1 under a sanitizer: shadow memory is resident too, so sizes of the process say nothing about us. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define T_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define T_SANITIZED 1
+#endif
+#endif
+#ifndef T_SANITIZED
+#define T_SANITIZED 0
+#endif
+
 /* A real arena of `bytes`; unmap it with aeg_arena_unmap. */
 aeg_arena t_arena(uint64_t bytes);
 

@@ -12,6 +12,8 @@
 static void the_peak_follows_what_is_touched(void **state)
 {
     (void)state;
+    if (T_SANITIZED)
+        skip();
     enum { MIB = 1 << 20 };
     aeg_process_memory before, after, later;
     assert_true(aeg_process_memory_now(&before));
