@@ -25,9 +25,15 @@ BENCH(dot) { f[3][0] = k->dot(f[0], f[1], 2048); return 2048 * 8; }
 BENCH(router) { k->router(ids, f[3], f[0], 256, 8, 1, f[2]); return 256 * 4; }
 BENCH(rope) { k->rope(f[3], f[1], f[2], 32); return 64 * 8 + 32 * 8; }
 BENCH(store_f16) { k->store_f16(halves[0], f[0], 4096); return 4096 * 6; }
-BENCH(attn_merge) { float m = 1, l = 1; k->attn_merge(&m, &l, f[3], 1.0f, 1.0f, f[0], 256); return 256 * 12; }
 BENCH(quantize_i8) { k->quantize_i8(codes8, f[2], f[3], f[0], 2048, 64); return 2048 * 5; }
 BENCH(quantize_i16) { k->quantize_i16(codes16, f[2], f[3], f[0], 2048, 64); return 2048 * 6; }
+
+BENCH(attn_merge)
+{
+    float m = 1, l = 1;
+    k->attn_merge(&m, &l, f[3], 1.0f, 1.0f, f[0], 256);
+    return 256 * 12;
+}
 
 BENCH(conv4_silu)
 {

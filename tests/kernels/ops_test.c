@@ -53,6 +53,41 @@ static void check_exp_everywhere(const aeg_kernels *scalar, const aeg_kernels *l
     }
 }
 
+/* The same for negative arguments, where sigmoid hides the small results: with v the identity, a block of 16
+ * positions gives acc[p] = exp(x[p] - 0). */
+static void check_exp_of_scores(const aeg_kernels *scalar, const aeg_kernels *level)
+{
+    enum { N = 16 };
+    float q[N] = { 1.0f }, key[N][N] = { { 0 } }, v[N][N] = { { 0 } }, m, l, acc[2][N], scratch[AEG_ATTN_BLOCK];
+    aeg_attn_args a = { .q = q, .k = key, .v = v, .kv_stride = sizeof key[0], .n_rep = 1, .n_pos = N, .head_dim = N,
+                        .scale = 1.0f, .out_m = &m, .out_l = &l, .scratch = scratch };
+    const uint32_t limit = aeg_f32_bits(-87.29f);
+    for (int p = 0; p < N; p++)
+        v[p][p] = 1.0f;
+    for (int step = 0; step < 4000; step++) {
+        for (int p = 1; p < N; p++) /* the last thousand walk over the lower limit, float by float */
+            key[p][0] = step < 3000 ? -0.0021f * (float)(step * N + p)
+                                    : aeg_f32_from_bits(limit + (uint32_t)((step - 3000) * 15 + p));
+        a.acc = acc[0];
+        scalar->attn_f32(&a);
+        a.acc = acc[1];
+        level->attn_f32(&a);
+        if (memcmp(acc[0], acc[1], sizeof acc[0]) != 0) {
+            OPS_CHECK(false, "exp of %a and above on %s", (double)key[1][0], aeg_cpu_name(level->cpu));
+            return;
+        }
+    }
+}
+
+/* A level that registers nothing would pass every comparison with scalar. */
+static void check_registered(const aeg_kernels *scalar, const aeg_kernels *level)
+{
+#define CHECK_ENTRY(name, ret, params) \
+    OPS_CHECK(level->name != scalar->name, "%s has no " #name " of its own", aeg_cpu_name(level->cpu));
+    AEG_KERNEL_LIST(CHECK_ENTRY)
+#undef CHECK_ENTRY
+}
+
 static float wrong_dot(const float *a, const float *b, uint32_t n)
 {
     return a[0] * b[n - 1];
@@ -70,7 +105,8 @@ static void check_self_check(uint32_t detected)
         return;
     k.dot = wrong_dot;
     aeg_kernels_self_check(&k, &dropped);
-    OPS_CHECK(dropped != NULL && strcmp(dropped, aeg_cpu_name(detected)) == 0, "dropped %s", dropped ? dropped : "none");
+    OPS_CHECK(dropped != NULL && strcmp(dropped, aeg_cpu_name(detected)) == 0, "dropped %s",
+              dropped != NULL ? dropped : "none");
     OPS_CHECK(k.cpu != detected && k.dot != wrong_dot, "the wrong kernel is still there");
 }
 
@@ -111,6 +147,8 @@ int main(int argc, char **argv)
         }
         check_level(&scalar, &level, n_rounds);
         check_exp_everywhere(&scalar, &level);
+        check_exp_of_scores(&scalar, &level);
+        check_registered(&scalar, &level);
         check_self_check(levels[i]);
         printf("%s: %d ops, %u rounds each\n", aeg_cpu_name(levels[i]), n_ops_cases, n_rounds);
     }

@@ -184,8 +184,8 @@ static void check_attention_of(const aeg_kernels *k, uint32_t n, const char *wha
         double want[DIM];
         plain_softmax(want, att_q[h], n, 0.25);
         for (int d = 0; d < DIM; d++)
-            OPS_CHECK(fabs(acc[h][d] / l[h] - want[d]) < 3e-6, "%s, %u positions, head %d, [%d]: %g, not %g", what, n, h, d,
-                      (double)(acc[h][d] / l[h]), want[d]);
+            OPS_CHECK(fabs(acc[h][d] / l[h] - want[d]) < 3e-6, "%s, %u positions, head %d, [%d]: %g, not %g", what, n,
+                      h, d, (double)(acc[h][d] / l[h]), want[d]);
     }
 }
 
@@ -257,8 +257,8 @@ static void check_quantize(const aeg_kernels *k)
     for (int i = 0; i < 64; i++) /* a scale of exactly 1: ties go to the even code */
         x[i] = i == 0 ? 127.0f : i == 32 ? -127.0f : (float)(i % 32) - 0.5f;
     k->quantize_i8(q, d, s, x, 64, 32);
-    OPS_CHECK(d[0] == 1.0f && q[1] == 0 && q[2] == 2 && q[3] == 2 && q[4] == 4 && q[32] == -127, "%d %d %d %d", q[1], q[2],
-              q[3], q[4]);
+    OPS_CHECK(d[0] == 1.0f && q[1] == 0 && q[2] == 2 && q[3] == 2 && q[4] == 4 && q[32] == -127, "%d %d %d %d", q[1],
+              q[2], q[3], q[4]);
 
     for (int i = 0; i < 64; i++)
         x[i] = i < 32 ? 1e-40f : (i == 40 ? NAN : 1.0f);

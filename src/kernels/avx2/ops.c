@@ -4,6 +4,7 @@
 
 #if defined(__AVX2__)
 
+#include "kernels/avx2/ilanes.h"
 #include "kernels/avx2/lanes.h"
 #include "kernels/math.h"
 #include "kernels/router_key.h"

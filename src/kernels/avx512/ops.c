@@ -4,6 +4,7 @@
 
 #if defined(__AVX512F__)
 
+#include "kernels/avx512/ilanes.h"
 #include "kernels/avx512/lanes.h"
 #include "kernels/math.h"
 #include "kernels/router_key.h"

@@ -4,6 +4,7 @@
 
 #if defined(__ARM_NEON)
 
+#include "kernels/neon/ilanes.h"
 #include "kernels/neon/lanes.h"
 #include "kernels/math.h"
 #include "kernels/router_key.h"

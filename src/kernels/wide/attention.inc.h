@@ -9,17 +9,18 @@ LANES_INLINE lanes kv_load(const uint8_t *row, uint32_t d, aeg_kv_kind kind)
                               : l_load((const float *)(const void *)row + d);
 }
 
-/* scratch[head][pos] = scale * q . k for n_heads x n_pos of them; n_pos is TILE_POS (4) or 1 */
+/* scratch[head][pos] = scale * q . k for n_heads x n_pos of them. Four trees at a time where the tile has four. */
 LANES_INLINE void score_tile(const aeg_attn_args *a, uint32_t head, uint32_t pos, const uint32_t n_heads,
                              const uint32_t n_pos, const aeg_kv_kind kind)
 {
     const uint8_t *k = (const uint8_t *)a->k + pos * a->kv_stride;
     const float *q = a->q + head * a->q_stride;
-    lanes acc[TILE_HEADS][TILE_POS];
+    lanes acc[TILE_HEADS * TILE_POS];
+    float dots[TILE_HEADS * TILE_POS];
+    const uint32_t n = n_heads * n_pos;
 
-    for (uint32_t h = 0; h < n_heads; h++)
-        for (uint32_t p = 0; p < n_pos; p++)
-            acc[h][p] = l_set1(0.0f);
+    for (uint32_t i = 0; i < n; i++)
+        acc[i] = l_set1(0.0f);
     for (uint32_t d = 0; d < a->head_dim; d += LANES) {
         lanes kd[TILE_POS];
         for (uint32_t p = 0; p < n_pos; p++)
@@ -27,18 +28,15 @@ LANES_INLINE void score_tile(const aeg_attn_args *a, uint32_t head, uint32_t pos
         for (uint32_t h = 0; h < n_heads; h++) {
             const lanes qd = l_load(q + h * a->q_stride + d);
             for (uint32_t p = 0; p < n_pos; p++)
-                acc[h][p] = l_fma(qd, kd[p], acc[h][p]);
+                acc[h * n_pos + p] = l_fma(qd, kd[p], acc[h * n_pos + p]);
         }
     }
-    for (uint32_t h = 0; h < n_heads; h++) {
-        float *out = a->scratch + (size_t)(head + h) * AEG_ATTN_BLOCK + pos, dots[TILE_POS];
-        if (n_pos == TILE_POS)
-            l_sum4(dots, acc[h]);
-        else
-            dots[0] = l_sum(acc[h][0]);
-        for (uint32_t p = 0; p < n_pos; p++)
-            out[p] = a->scale * dots[p];
-    }
+    for (uint32_t i = 0; n % 4 == 0 && i < n; i += 4)
+        l_sum4(dots + i, acc + i);
+    for (uint32_t i = 0; n % 4 != 0 && i < n; i++)
+        dots[i] = l_sum(acc[i]);
+    for (uint32_t i = 0; i < n; i++)
+        a->scratch[(size_t)(head + i / n_pos) * AEG_ATTN_BLOCK + pos + i % n_pos] = a->scale * dots[i];
 }
 
 LANES_INLINE void score_heads(const aeg_attn_args *a, uint32_t pos, const uint32_t n_pos, const aeg_kv_kind kind)

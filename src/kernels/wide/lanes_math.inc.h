@@ -2,7 +2,7 @@
 /* wide/lanes_math.inc.h - exp and its kin on 16 lanes: kernels/math.h, operation by operation.
  *
  * The files of wide/ are the vector kernels, written once over 16 float lanes and included by <isa>/ops.c after
- * <isa>/lanes.h, which gives the types and primitives in intrinsics:
+ * <isa>/lanes.h and ilanes.h, which give the types and primitives in intrinsics:
  *   lanes, ilanes            16 f32, 16 int32
  *   l_load l_store l_set1 l_add l_sub l_mul l_div l_neg, l_fma(a, b, c) = a*b + c, l_max(a, b) = aeg_maxf
  *   l_select_le(x, y, yes, no), l_add_exponent(p, t): bits(p) + (bits(t) << 23)
