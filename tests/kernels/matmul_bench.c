@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "kernels/matmul_case.h"
 
-enum { N_COLS = 2048, CACHED_ROWS = 512, DRAM_BYTES = 300 << 20, N_ROUNDS = 5 };
+enum { N_COLS = 2048, CACHED_ROWS = 512, DRAM_BYTES = 300 << 20 };
 
 /* 16-byte loads are two per cycle everywhere, and 8 sums keep the additions out of the way. */
 static uint64_t read_all(const uint8_t *p, size_t n)
@@ -30,42 +30,42 @@ static uint64_t read_all(const uint8_t *p, size_t n)
     return a[0][0] + a[0][1];
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static volatile uint64_t sink;
+
+/* Processor time, not wall time: other programs may share the machine. */
+static double now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
 
 /* Seconds of one pass over the matrix, by fn or (fn == NULL) by the read loop. */
 static double time_pass(aeg_matmul_fn fn, const matmul_data *d, uint32_t n_blocks, int repeat)
 {
-    const uint64_t start = aeg_now_ns();
+    const double start = now();
     for (int i = 0; i < repeat; i++) {
         if (fn)
             fn(&d->args, 0, n_blocks);
         else
             sink += read_all(d->w.data, d->matrix_bytes);
     }
-    return (double)(aeg_now_ns() - start) * 1e-9 / repeat;
+    return (now() - start) / repeat;
 }
 
-/* Median seconds of the read loop and of fn, their passes alternating. */
+/* Best of several passes of the read loop and of fn, alternating. */
 static void measure(aeg_matmul_fn fn, const matmul_data *d, double *t_read, double *t_fn)
 {
-    double reads[N_ROUNDS], passes[N_ROUNDS];
     const uint32_t n_blocks = aeg_row_blocks(d->w.n_rows);
     const double once = time_pass(fn, d, n_blocks, 1);
-    const int repeat = once < 2e-3 ? (int)(2e-2 / (once + 1e-7)) + 1 : 1;
-    for (int i = 0; i < N_ROUNDS; i++) {
-        reads[i] = time_pass(NULL, d, n_blocks, repeat);
-        passes[i] = time_pass(fn, d, n_blocks, repeat);
+    const int repeat = once < 2e-3 ? (int)(2e-3 / (once + 1e-7)) + 1 : 1;
+    const int rounds = once < 2e-3 ? 20 : 5;
+    *t_read = *t_fn = 1e30;
+    for (int i = 0; i < rounds; i++) {
+        const double reads = time_pass(NULL, d, n_blocks, repeat), passes = time_pass(fn, d, n_blocks, repeat);
+        *t_read = reads < *t_read ? reads : *t_read;
+        *t_fn = passes < *t_fn ? passes : *t_fn;
     }
-    qsort(reads, N_ROUNDS, sizeof reads[0], compare_doubles);
-    qsort(passes, N_ROUNDS, sizeof passes[0], compare_doubles);
-    *t_read = reads[N_ROUNDS / 2];
-    *t_fn = passes[N_ROUNDS / 2];
 }
 
 static void bench_case(const case_level *levels, int n_levels, const matmul_case *c, const char *where)
@@ -89,8 +89,12 @@ static void bench_case(const case_level *levels, int n_levels, const matmul_case
     case_free(&d);
 }
 
-static void bench_type(const case_level *levels, int n_levels, aeg_weight_type type, aeg_act_kind act)
+static void bench_type(const case_level *levels, int n_levels, aeg_weight_type type, aeg_act_kind act,
+                       const char *only)
 {
+    char text[AEG_TYPE_TEXT];
+    if (only && strstr(aeg_weight_type_text(text, type), only) == NULL)
+        return;
     matmul_case c = { .type = type, .act = act, .n_rows = CACHED_ROWS, .n_cols = N_COLS };
     const uint32_t dram_rows = (uint32_t)(DRAM_BYTES / aeg_block_bytes(type, N_COLS)) * AEG_ROWS;
     c.n = 1;
@@ -104,18 +108,18 @@ static void bench_type(const case_level *levels, int n_levels, aeg_weight_type t
     bench_case(levels, n_levels, &c, "memory");
 }
 
-int matmul_bench(void)
+int matmul_bench(const char *only)
 {
     static case_level levels[5];
     static const uint8_t widths[] = { 4, 8, 3, 2, 5, 6 };
     const int n_levels = case_levels(levels);
     for (size_t i = 0; i < sizeof widths; i++)
         bench_type(levels, n_levels, (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = widths[i], .group = 64,
-                                                        .scale_kind = AEG_W_BF16 }, AEG_ACT_I8);
+                                                        .scale_kind = AEG_W_BF16 }, AEG_ACT_I8, only);
     for (int act = 0; act < 3; act++)
         bench_type(levels, n_levels, (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = 4, .group = 32 << (act % 2),
-                                                        .scale_kind = AEG_W_F16 }, (aeg_act_kind)act);
+                                                        .scale_kind = AEG_W_F16 }, (aeg_act_kind)act, only);
     for (uint8_t kind = AEG_W_F32; kind <= AEG_W_BF16; kind++)
-        bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_F32);
+        bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_F32, only);
     return 0;
 }

@@ -50,6 +50,7 @@ typedef struct {
 } case_level;
 int case_levels(case_level *levels);
 
-int matmul_bench(void);
+/* Times every level; `only` (or NULL) picks the weight types whose name holds it. */
+int matmul_bench(const char *only);
 
 #endif

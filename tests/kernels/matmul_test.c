@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every level's matmuls give the scalar bits: all types, random, worst-case and odd sizes, guards untouched.
- * test_kernels_matmul --bench times them instead. */
+ * test_kernels_matmul --bench [TYPE] times them instead. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -169,7 +169,7 @@ static void scalar_agrees_with_the_rows_of_the_matrix(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0)
-        return matmul_bench();
+        return matmul_bench(argc > 2 ? argv[2] : NULL);
     n_levels = case_levels(levels);
     printf("levels:");
     for (int i = 0; i < n_levels; i++)
