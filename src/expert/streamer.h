@@ -7,7 +7,7 @@
  * live and when they arrive, never what is computed.
  *
  * More experts than free slots is legal (prefill): reads then run in a window over the coldest slots.
- * gate|up is read before down, as separate reads, where the record's parts are large (ADR 0003).
+ * A record is one read unless split_bytes or a hole between its parts says otherwise (ADR 0003).
  * Memory: tables carved from `arena`, slots from `slots` (a separate arena: the expert-slots account).
  * Thread: the decode thread only.
  */
@@ -23,6 +23,7 @@
 #include "io/io.h"
 
 typedef struct aeg_streamer aeg_streamer;
+struct aeg_streamer_event;
 
 typedef struct aeg_streamer_event {
     uint64_t token;            /* running number of the demand's first token                    */
@@ -38,6 +39,7 @@ typedef struct {
     uint32_t n_slots;          /* >= min_slots of aeg_streamer_min_slots                        */
     uint32_t max_demand;       /* most experts in one demand call (n_experts for prefill)       */
     int32_t prefetch;          /* experts guessed per layer: 0 off, -1 auto (measured idle time) */
+    uint64_t split_bytes;      /* records of at least this size are read in two parts; 0 = never (ADR 0003) */
     void (*telemetry)(void *ctx, const aeg_streamer_event *event); /* per layer; may be NULL */
     void *telemetry_ctx;
 } aeg_streamer_config;
@@ -45,6 +47,7 @@ typedef struct {
 /* Slots below which a model cannot run: top_k. */
 uint32_t aeg_streamer_min_slots(const aeg_store *store);
 
+/* Registers the slots with `io` as its buffer. */
 aegis_status aeg_streamer_init(aeg_streamer **out, aeg_arena *arena, aeg_arena *slots,
                                const aeg_streamer_config *cfg, aegis_error *err);
 void aeg_streamer_close(aeg_streamer *s); /* drains reads in flight; NULL allowed */
