@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* support/t_engine.h - stores of the test models, and what tests do with an open engine. */
+#ifndef AEG_TESTS_T_ENGINE_H
+#define AEG_TESTS_T_ENGINE_H
+
+#include "aegis/aegis.h"
+#include "support/t.h"
+#include "support/t_tensors.h"
+
+/* Stores packed into the build tree by the test `stores` (tests/support/make_stores.c). */
+#define T_STORE_DEMO AEGIS_STORES_DIR "/demo"             /* models/demo as it is            */
+#define T_STORE_DEMO_E3 AEGIS_STORES_DIR "/demo-e3"       /* experts at 3 bits               */
+#define T_STORE_TINY_KEEP AEGIS_STORES_DIR "/tiny-keep"   /* qwen35moe-tiny, bf16 kept       */
+#define T_STORE_TINY_4 AEGIS_STORES_DIR "/tiny-4"         /* the same at 4 bits              */
+
+/* Everything default, all resident, 2 threads. */
+aegis_options t_engine_options(const char *store);
+/* Opens or fails the test. */
+aegis_engine *t_engine_open(const aegis_options *options);
+
+/* ids of a golden tensor; free with t_free. */
+uint32_t *t_ids(const t_tensor *t, size_t *n);
+
+uint32_t t_argmax(const float *x, uint32_t n);
+/* Natural-log probability of `id`, in double. */
+double t_log_prob(const float *logits, uint32_t n, uint32_t id);
+
+/* XXH3 of the logits of every position of `ids` (evaluated from an empty session) and of n_steps greedy
+ * steps after them: equal numbers mean equal bits. */
+uint64_t t_logits_hash(aegis_engine *e, const uint32_t *ids, size_t n, uint32_t n_steps);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/: sines, grouped routes, products of several matrices at once. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "model/blocks/linear.h"
+#include "model/blocks/routes.h"
+#include "model/rope.h"
+#include "support/t.h"
+
+static void sines_agree_with_double(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 200000; i++) {
+        const float angle = i < 100000 ? (float)i * 0.37f : (float)(t_normal() * 3e5);
+        float s, c;
+        aeg_sincos(angle, &s, &c);
+        T_CHECK(fabs((double)s - sin((double)angle)) < 1e-7 && fabs((double)c - cos((double)angle)) < 1e-7);
+    }
+}
+
+/* x[i] = i + 1, 64 rotating dims, position 3, theta 1e7: computed in double precision elsewhere. */
+static void a_known_row_rotates_right(void **state)
+{
+    (void)state;
+    aeg_arena arena = t_arena(1 << 16);
+    aeg_kernels k;
+    aeg_rope rope;
+    float x[64];
+    aeg_kernels_init(&k, AEG_CPU_SCALAR);
+    aeg_rope_init(&rope, &arena, 64, 1e7, 4);
+    aeg_rope_fill(&rope, 0, 4);
+    for (uint32_t i = 0; i < 64; i++)
+        x[i] = (float)(i + 1);
+    k.rope(x, rope.cos + 3 * 32, rope.sin + 3 * 32, 32);
+    static const struct { uint32_t at; double want; } rows[] = {
+        { 0, -5.646953 }, { 1, -33.487975 }, { 2, -29.748113 }, { 31, 31.999968 },
+        { 32, -32.528632 }, { 33, -6.209312 }, { 34, 18.682874 }, { 63, 64.000016 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        T_CHECK(fabs(x[rows[i].at] - rows[i].want) < 2e-5);
+    aeg_arena_unmap(&arena);
+}
+
+T_PROPERTY(routes_are_grouped_by_expert_and_token, 200)
+{
+    const uint32_t n = (uint32_t)t_between(1, 40), n_experts = (uint32_t)t_between(1, 30);
+    const uint32_t top_k = (uint32_t)t_between(1, n_experts < 6 ? n_experts : 6);
+    aeg_arena arena = t_arena(1 << 18);
+    aeg_routes r;
+    aeg_routes_init(&r, &arena, n, top_k, n_experts);
+    for (uint32_t t = 0; t < n; t++) {
+        uint32_t id = 0, left = top_k; /* a random ascending choice */
+        for (uint32_t i = 0; i < top_k; i++, left--, id++) {
+            id += (uint32_t)t_below(n_experts - id - left + 1);
+            r.ids[t * top_k + i] = (uint16_t)id;
+            r.weights[t * top_k + i] = (float)(t * 1000 + id);
+        }
+    }
+    aeg_routes_group(&r, n, top_k, n_experts);
+    T_CHECK(r.n_routes == n * top_k && r.first[r.n_needed] == r.n_routes);
+    for (uint32_t i = 0; i < r.n_needed; i++) {
+        T_CHECK(i == 0 || r.experts[i] > r.experts[i - 1]);
+        T_CHECK(r.first[i + 1] - r.first[i] == r.uses[i] && r.uses[i] > 0);
+        for (uint32_t k = r.first[i]; k < r.first[i + 1]; k++) {
+            T_CHECK(r.weight[k] == (float)(r.token[k] * 1000 + r.experts[i]));
+            T_CHECK(k == r.first[i] || r.token[k] > r.token[k - 1]);
+        }
+    }
+    aeg_arena_unmap(&arena);
+}
+
+/* Several matrices of mixed groups at once give what one row at a time gives. */
+T_PROPERTY(matrices_at_once_equal_rows_alone, 40)
+{
+    enum { COLS = 128, OUTS = 4, MAX_ROWS = 40, MAX_N = 5 };
+    static const aeg_weight_type types[] = {
+        { AEG_W_AFFINE, 4, AEG_W_BF16, 64 }, { AEG_W_AFFINE, 8, AEG_W_F16, 32 },
+        { AEG_W_AFFINE, 3, AEG_W_F32, 128 }, { AEG_W_BF16, 0, 0, 0 },
+    };
+    aeg_arena arena = t_arena(4 << 20);
+    aeg_kernels k;
+    aeg_kernels_init(&k, AEG_CPU_SCALAR);
+    aeg_team *team = NULL;
+    T_OK(aeg_team_init(&team, &arena, (uint32_t)t_between(1, 3), NULL), NULL);
+    const aeg_compute c = { .kernels = &k, .team = team, .act = (aeg_act_kind)t_below(3) };
+    const uint32_t n = (uint32_t)t_between(1, MAX_N);
+    float x[MAX_N * COLS], y[OUTS][MAX_N * MAX_ROWS], alone[MAX_ROWS];
+    for (uint32_t i = 0; i < n * COLS; i++)
+        x[i] = t_normal();
+
+    aeg_weights w[OUTS];
+    aeg_linear_out outs[OUTS];
+    for (uint32_t i = 0; i < OUTS; i++) {
+        w[i] = (aeg_weights){ .type = types[i], .n_rows = (uint32_t)t_between(1, MAX_ROWS), .n_cols = COLS,
+                              .block_stride = aeg_block_bytes(types[i], COLS) };
+        const uint64_t bytes = aeg_matrix_bytes(types[i], w[i].n_rows, COLS);
+        uint8_t *data = aeg_arena_alloc(&arena, bytes, 64);
+        for (uint64_t b = 0; b < bytes; b++)
+            data[b] = (uint8_t)(t_below(256) & 0x3b); /* small finite scales in every type */
+        w[i].data = data;
+        outs[i] = (aeg_linear_out){ .w = &w[i], .y = y[i], .y_stride = MAX_ROWS, .exact = t_below(2) == 0 };
+    }
+    aeg_act_room room;
+    aeg_act_room_init(&room, &arena, c.act, MAX_N, COLS);
+    aeg_linear(&c, &room, x, n, COLS, outs, OUTS);
+    for (uint32_t i = 0; i < OUTS; i++)
+        for (uint32_t t = 0; t < n; t++) {
+            aeg_linear_out one = outs[i];
+            one.y = alone;
+            aeg_linear(&c, &room, x + t * COLS, 1, COLS, &one, 1);
+            T_CHECK(memcmp(alone, y[i] + t * MAX_ROWS, w[i].n_rows * sizeof(float)) == 0);
+        }
+    aeg_team_close(team);
+    aeg_arena_unmap(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sines_agree_with_double), cmocka_unit_test(a_known_row_rotates_right),
+        cmocka_unit_test(routes_are_grouped_by_expert_and_token), cmocka_unit_test(matrices_at_once_equal_rows_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
