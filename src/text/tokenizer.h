@@ -9,9 +9,10 @@
  * were U+FFFD (what Python's errors="replace" gives), and every byte has a token.
  *
  * Memory: the caller owns the table and keeps it until close. encode() allocates scratch from `memory`
- * and frees it before it returns: at most 24 bytes per byte of the longest piece that the pattern cuts,
- * 3 bytes per byte of text that is not valid UTF-8, and for each span of text without an added token
- * that needs normalising, 20 bytes per byte. Everything else allocates nothing after open.
+ * and frees it before it returns: 1.5 MiB if the pattern cuts a long piece (22 bytes per byte of the piece
+ * in cases that a vocabulary must be made for), 3 bytes per byte of text that is not valid UTF-8, and
+ * about 20 bytes per byte (NFKC: 60) of a span between added tokens that must be normalised because it
+ * is in another form. ASCII needs nothing. Everything else allocates nothing after open.
  * Thread: an open tokenizer is immutable, so any number of threads may use it; an aeg_detok has one owner.
  */
 #ifndef AEG_TEXT_TOKENIZER_H

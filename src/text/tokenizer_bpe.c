@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer_bpe.h"
 
+#include "base/checked.h"
+
 static uint32_t byte_id(const aeg_token_table *t, uint8_t byte)
 {
     return aeg_tt_u32(t->section[AEG_TT_BYTE_IDS] + (size_t)byte * 4);
@@ -167,5 +169,58 @@ aegis_status aeg_bpe_long(const aeg_token_table *t, aeg_bpe_room *room, const ui
         i += step;
     }
     *n_ids = kept;
+    return AEGIS_OK;
+}
+
+/* Is [left, right] the result for the text of the two, which stands around `border`? */
+static aegis_status check_border(const aeg_token_table *t, aeg_bpe_room *room, const uint8_t *border, uint32_t left,
+                                 uint32_t right, bool *exact, aegis_error *err)
+{
+    uint32_t left_n, right_n;
+    size_t n_ids = 0;
+    aeg_tt_token(t, left, &left_n);
+    aeg_tt_token(t, right, &right_n);
+    AEG_TRY(aeg_bpe_long(t, room, border - left_n, (size_t)left_n + right_n, &n_ids, err));
+    *exact = n_ids == 2 && room->id[0] == left && room->id[1] == right;
+    return AEGIS_OK;
+}
+
+/* How many of a window's tokens to keep: what lies near its end might differ with more text after it. */
+static size_t settled(const aeg_token_table *t, const uint32_t *ids, size_t n_ids, size_t *bytes)
+{
+    enum { MARGIN_TOKENS = 64, MARGIN_BYTES = AEG_TOKEN_MAX_BYTES };
+    size_t dropped = 0, dropped_bytes = 0;
+    while (n_ids > 1 && dropped < MARGIN_TOKENS && dropped_bytes < MARGIN_BYTES) {
+        uint32_t n;
+        aeg_tt_token(t, ids[--n_ids], &n);
+        dropped_bytes += n;
+        dropped++;
+    }
+    *bytes -= dropped_bytes;
+    return n_ids;
+}
+
+aegis_status aeg_bpe_windows(const aeg_token_table *t, aeg_bpe_room *room, const uint8_t *piece, size_t n, size_t window,
+                             aeg_bpe_emit emit, void *ctx, bool *exact, aegis_error *err)
+{
+    uint32_t last = AEG_TOKEN_NONE; /* of the tokens already emitted */
+    for (size_t at = 0; at < n;) {
+        size_t bytes = AEG_MIN(window, n - at), n_ids = 0;
+        AEG_TRY(aeg_bpe_long(t, room, piece + at, bytes, &n_ids, err));
+        const uint32_t first = room->id[0];
+        if (last != AEG_TOKEN_NONE) {
+            aeg_bpe_room small = { .memory = room->memory }; /* `room` holds the window's ids */
+            const aegis_status status = check_border(t, &small, piece + at, last, first, exact, err);
+            aeg_bpe_room_free(&small);
+            if (status != AEGIS_OK || !*exact)
+                return status;
+        }
+        if (at + bytes < n)
+            n_ids = settled(t, room->id, n_ids, &bytes);
+        emit(ctx, room->id, n_ids);
+        last = room->id[n_ids - 1];
+        at += bytes;
+    }
+    *exact = true;
     return AEGIS_OK;
 }

@@ -15,8 +15,9 @@ typedef struct {
     size_t cap, count;
 } encoder;
 
-static void emit(encoder *e, const uint32_t *ids, size_t n)
+static void emit(void *ctx, const uint32_t *ids, size_t n)
 {
+    encoder *e = ctx;
     if (e->count < e->cap)
         memcpy(e->ids + e->count, ids, AEG_MIN(n, e->cap - e->count) * sizeof(ids[0]));
     e->count += n;
@@ -68,9 +69,12 @@ static aegis_status encode_piece(void *ctx, const uint8_t *piece, size_t n, aegi
         emit(e, ids, aeg_bpe_short(t, piece, (uint32_t)n, ids));
         return AEGIS_OK;
     }
-    size_t n_ids = 0;
-    AEG_TRY(aeg_bpe_long(t, &e->room, piece, n, &n_ids, err));
-    emit(e, e->room.id, n_ids);
+    const size_t count = e->count;
+    bool exact = false;
+    for (size_t window = AEG_BPE_WINDOW; !exact; window *= 8) {
+        e->count = count;
+        AEG_TRY(aeg_bpe_windows(t, &e->room, piece, n, window, emit, e, &exact, err));
+    }
     return AEGIS_OK;
 }
 

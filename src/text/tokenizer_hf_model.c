@@ -206,7 +206,8 @@ static aegis_status read_added(aeg_hf_reader *r, uint32_t id, const json_t *entr
     a->flags |= json_is_true(json_object_get(entry, "single_word")) ? AEG_TT_SINGLE_WORD : 0;
     a->flags |= json_is_true(json_object_get(entry, "lstrip")) ? AEG_TT_LSTRIP : 0;
     a->flags |= json_is_true(json_object_get(entry, "rstrip")) ? AEG_TT_RSTRIP : 0;
-    a->flags |= json_is_true(json_object_get(entry, "normalized")) ? AEG_TT_NORMALIZED : 0;
+    const json_t *normalized = json_object_get(entry, "normalized");
+    a->flags |= (normalized != NULL ? json_is_true(normalized) : !special) ? AEG_TT_NORMALIZED : 0;
     if (id >= r->s.n_tokens)
         r->s.n_tokens = id + 1;
     return (a->flags & AEG_TT_NORMALIZED) != 0 ? normal_text(r, a) : AEGIS_OK;
