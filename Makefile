@@ -31,4 +31,5 @@ clean: ## remove every build folder
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
+.NOTPARALLEL:
 .PHONY: all demo test check-more bench deps-build deps-test deps-more clean help
