@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack/block.h - rows as a published model has them -> one row block of x16 tiles, or one embedding row.
+ *
+ * The same type in and out only moves codes and scales; anything else goes through float32 and the MLX rule.
+ * Thread: any.
+ */
+#ifndef AEG_PACK_BLOCK_H
+#define AEG_PACK_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/weights.h"
+
+/* Consecutive rows in source form; row r is r strides on in each of the three. */
+typedef struct {
+    aeg_weight_type type;
+    uint32_t n_cols;
+    const uint8_t *weight, *scales, *biases; /* the last two NULL for plain numbers */
+} aeg_rows;
+
+size_t aeg_rows_weight_bytes(aeg_weight_type type, uint32_t n_cols); /* of one row */
+size_t aeg_rows_scale_bytes(aeg_weight_type type, uint32_t n_cols);  /* of one row's scales; 0 for plain numbers */
+aeg_rows aeg_rows_at(const aeg_rows *rows, uint64_t row);
+
+/* Rows 0..n_rows-1 (1 to 16) as a row block of type `out`, missing rows zero. dst: aeg_block_bytes(out, n_cols).
+ * Changing the type: out.kind is AEG_W_AFFINE. False if a source value is not finite. */
+bool aeg_block_pack(const aeg_rows *rows, uint32_t n_rows, aeg_weight_type out, uint8_t *dst);
+
+/* Row 0 as a row of embed.bin. */
+bool aeg_embed_row_pack(const aeg_rows *rows, aeg_weight_type out, uint8_t *dst);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "aegis/pack.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/size.h"
+#include "pack/extras.h"
+#include "pack/folder.h"
+#include "pack/manifest.h"
+#include "pack/plan.h"
+#include "pack/sink.h"
+#include "pack/write.h"
+
+/* Enough to reach the disk's speed: larger buffers gained nothing (docs/results/pack.csv). */
+enum { MAX_WINDOW = 16 << 20, MAX_BUFFER = 4 << 20, MIN_BUFFER = 128 << 10 };
+static const uint64_t default_memory = 300u << 20;
+static const uint64_t manifest_estimate = 1 << 20;
+
+typedef struct {
+    const aegis_pack_options *options;
+    const char *src, *tokenizer_dir;
+    aeg_memory memory;
+    aeg_plan plan;
+    aeg_pack_folder folder;
+    aeg_sink *sink;
+    uint8_t *window;
+    size_t window_bytes;
+    aeg_extras extras;
+    uint64_t store_bytes;
+} packer;
+
+static aegis_status check_bits(int bits, const char *name, aegis_error *err)
+{
+    if (bits == AEGIS_BITS_DEFAULT || bits == AEGIS_BITS_KEEP || (bits >= 2 && bits <= 6) || bits == 8)
+        return AEGIS_OK;
+    return aeg_fail(err, AEGIS_E_USAGE, "%s is %d, expected 2, 3, 4, 5, 6, 8 or keep", name, bits);
+}
+
+/* What is left of the ceiling after the tables goes to one read window and two write buffers. */
+static aegis_status share_memory(packer *p, size_t *buffer, aegis_error *err)
+{
+    /* the manifest's text may double while it grows; stack and headers of the sink */
+    const uint64_t tables = p->memory.in_use + (400u << 10) + (uint64_t)p->plan.n_vision * 700 +
+                            (uint64_t)p->plan.n_tensors * 700;
+    const uint64_t smallest = AEG_MAX(p->plan.max_block + 2 * AEG_RAW_ALIGN, (size_t)MIN_BUFFER);
+    const uint64_t needed = tables + 2 * smallest + p->plan.min_window;
+    char a[AEG_SIZE_TEXT], b[AEG_SIZE_TEXT];
+    if (p->memory.ceiling < needed)
+        return aeg_fail(err, AEGIS_E_MEMORY, "packing this model needs %s of memory, but may use %s", aeg_size_format(a, needed),
+                        aeg_size_format(b, p->memory.ceiling));
+    const uint64_t spare = p->memory.ceiling - needed;
+    *buffer = (size_t)AEG_MAX(smallest, AEG_MIN((uint64_t)MAX_BUFFER, smallest + spare / 8));
+    p->window_bytes = (size_t)AEG_MAX(p->plan.min_window, AEG_MIN((uint64_t)MAX_WINDOW, p->plan.min_window + spare / 2));
+    return AEGIS_OK;
+}
+
+static aegis_status write_manifest(packer *p, aegis_error *err)
+{
+    aeg_text text = { .memory = &p->memory };
+    aeg_pack_file file = { .name = "manifest.json" };
+    aegis_status status;
+    aeg_manifest_write(&text, &p->plan, p->extras.files, p->extras.n_files);
+    if (text.failed)
+        status = aeg_fail(err, AEGIS_E_MEMORY, "no memory for the manifest");
+    else
+        status = aeg_extras_put(p->sink, p->folder.part, &file, text.data, text.n, err);
+    p->store_bytes += file.bytes;
+    aeg_text_free(&text);
+    return status;
+}
+
+static aegis_status write_extras(packer *p, aegis_error *err)
+{
+    /* The tokenizer needs the most memory of all for a moment: before the window is there. */
+    p->extras = (aeg_extras){ .folder = p->folder.part, .src = p->src, .tokenizer_dir = p->tokenizer_dir,
+                              .sink = p->sink, .memory = &p->memory };
+    AEG_TRY(aeg_extras_write(&p->extras, err));
+    for (uint32_t i = 0; i < p->extras.n_files; i++)
+        p->store_bytes += p->extras.files[i].bytes;
+    return AEGIS_OK;
+}
+
+static aegis_status write_files(packer *p, aegis_error *err)
+{
+    p->window = aeg_raw_buffer(&p->memory, p->window_bytes);
+    if (p->window == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a read buffer of %zu bytes", p->window_bytes);
+    aeg_pack_writer w = { .plan = &p->plan, .sink = p->sink, .folder = p->folder.part, .window = p->window,
+                          .window_bytes = p->window_bytes, .options = p->options };
+    AEG_TRY(aeg_write_dense(&w, err));
+    AEG_TRY(aeg_write_embed(&w, err));
+    AEG_TRY(aeg_write_experts(&w, err));
+    AEG_TRY(aeg_write_vision(&w, err));
+    for (int f = 0; f < AEG_N_FILES; f++)
+        p->store_bytes += p->plan.file_bytes[f];
+    return write_manifest(p, err);
+}
+
+static aegis_status run(packer *p, const char *dst, aegis_error *err)
+{
+    size_t buffer = 0;
+    AEG_TRY(check_bits(p->options->expert_bits, "expert bits", err));
+    AEG_TRY(check_bits(p->options->dense_bits, "dense bits", err));
+    AEG_TRY(aeg_folder_check(&p->folder, dst, err));
+    AEG_TRY(aeg_plan_open(&p->plan, p->src, p->options->expert_bits, p->options->dense_bits, &p->memory, err));
+    AEG_TRY(share_memory(p, &buffer, err));
+    uint64_t needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir);
+    for (int f = 0; f < AEG_N_FILES; f++)
+        needed += p->plan.file_bytes[f];
+    AEG_TRY(aeg_folder_space(&p->folder, needed, err));
+    AEG_TRY(aeg_folder_begin(&p->folder, err));
+    AEG_TRY(aeg_sink_new(&p->sink, buffer - 2 * AEG_RAW_ALIGN, buffer, &p->memory, err));
+    AEG_TRY(write_extras(p, err));
+    AEG_TRY(write_files(p, err));
+    return aeg_folder_finish(&p->folder, err);
+}
+
+aegis_status aegis_pack(const char *src, const char *dst, const aegis_pack_options *options, aegis_pack_result *result,
+                        aegis_error *err)
+{
+    static const aegis_pack_options defaults;
+    const uint64_t start = aeg_now_ns();
+    packer p = { .options = options == NULL ? &defaults : options, .src = src, .folder = { .fd = -1 } };
+    p.tokenizer_dir = p.options->tokenizer_dir == NULL ? src : p.options->tokenizer_dir;
+    p.memory = (aeg_memory){ .name = "pack", .ceiling = p.options->memory_bytes == 0
+                                                            ? default_memory
+                                                            : AEG_MIN(p.options->memory_bytes, default_memory) };
+    aeg_json_init();
+    aeg_memory *json = aeg_json_memory();
+    const uint64_t json_ceiling = json->ceiling;
+    if (json_ceiling == 0) /* what JSON trees take may not exceed it either */
+        json->ceiling = json->in_use + p.memory.ceiling;
+    const aegis_status status = run(&p, dst, err);
+    json->ceiling = json_ceiling;
+    if (status == AEGIS_OK && result != NULL)
+        *result = (aegis_pack_result){ .source_bytes = p.plan.source_bytes, .store_bytes = p.store_bytes,
+                                       .peak_memory_bytes = p.memory.peak,
+                                       .seconds = (double)(aeg_now_ns() - start) * 1e-9 };
+    aeg_sink_free(p.sink);
+    aeg_raw_buffer_free(&p.memory, p.window);
+    aeg_folder_abandon(&p.folder);
+    aeg_plan_close(&p.plan);
+    return status;
+}

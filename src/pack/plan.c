@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "kernels/planes.h"
+
+enum { VIEWS = 3 /* weight, scales, biases */, DEFAULT_BITS = 4, DEFAULT_GROUP = 64, ROUTER_BITS = 8 };
+
+size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols)
+{
+    return aeg_rows_weight_bytes(type, n_cols) + 2 * aeg_rows_scale_bytes(type, n_cols);
+}
+
+/* --- types ------------------------------------------------------------------------------------------------- */
+
+/* Routers and shared gates decide which experts run and how much: like MLX we give them 8 bits. */
+static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, int requested, bool router)
+{
+    const bool affine = in.kind == AEG_W_AFFINE;
+    if (requested == AEGIS_BITS_KEEP || (requested == AEGIS_BITS_DEFAULT && (affine || p->names.quantised)))
+        return in;
+    const int bits = router ? ROUTER_BITS : requested == AEGIS_BITS_DEFAULT ? DEFAULT_BITS : requested;
+    if (affine && in.bits == bits)
+        return in;
+    return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits, .scale_kind = affine ? in.scale_kind : in.kind,
+                              .group = affine ? in.group : DEFAULT_GROUP };
+}
+
+static aegis_status check_width(const aeg_source_matrix *m, aeg_weight_type out, aegis_error *err)
+{
+    const uint32_t step = out.kind == AEG_W_AFFINE ? out.group : AEG_PLANE_COLS;
+    char text[AEG_TYPE_TEXT];
+    if (m->n_cols % step == 0)
+        return AEGIS_OK;
+    return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': rows of %u values cannot be stored as %s, expected a multiple of %u",
+                    m->weight->name, m->n_cols, aeg_weight_type_text(text, out), step);
+}
+
+/* A step reads whole row blocks: room for its views, and for the block that comes out. */
+static void need(aeg_plan *p, aeg_weight_type in, aeg_weight_type out, uint32_t n_cols)
+{
+    const size_t window = VIEWS * aeg_raw_room(0) + AEG_ROWS * aeg_plan_row_bytes(in, n_cols) + VIEWS * AEG_RAW_ALIGN;
+    p->min_window = AEG_MAX(p->min_window, window);
+    p->max_block = AEG_MAX(p->max_block, aeg_block_bytes(out, n_cols));
+}
+
+/* --- dense ------------------------------------------------------------------------------------------------- */
+
+static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits, aegis_error *err)
+{
+    const aeg_layout_entry *e = &t->entry;
+    if (e->vector) {
+        AEG_TRY(aeg_names_vector(&p->names, e, &t->matrix.weight, &t->plus_one, err));
+        t->bytes = 4 * (uint64_t)e->n_cols;
+        p->source_bytes += t->matrix.weight->bytes;
+        p->min_window = AEG_MAX(p->min_window, aeg_raw_room((size_t)t->matrix.weight->bytes));
+        return AEGIS_OK;
+    }
+    AEG_TRY(aeg_names_matrix(&p->names, e, &t->matrix, err));
+    t->out = target_type(p, t->matrix.type, dense_bits, e->part == AEG_PART_ROUTER || e->part == AEG_PART_SHARED_GATE);
+    AEG_TRY(check_width(&t->matrix, t->out, err));
+    t->bytes = aeg_matrix_bytes(t->out, e->n_rows, e->n_cols);
+    need(p, t->matrix.type, t->out, e->n_cols);
+    p->source_bytes += e->n_rows * (uint64_t)aeg_plan_row_bytes(t->matrix.type, e->n_cols);
+    return AEGIS_OK;
+}
+
+static aegis_status plan_dense(aeg_plan *p, int dense_bits, aegis_error *err)
+{
+    const aeg_hparams *h = &p->config.hparams;
+    uint64_t end = 0;
+    p->n_tensors = aeg_layout_count(h);
+    p->tensors = aeg_calloc(p->memory, p->n_tensors, sizeof *p->tensors);
+    if (p->tensors == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u tensors", p->n_tensors);
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        aeg_plan_tensor *t = &p->tensors[i];
+        aeg_layout_at(&t->entry, h, i);
+        AEG_TRY(plan_tensor(p, t, dense_bits, err));
+        t->offset = aeg_align_up(end, 64);
+        end = t->offset + t->bytes;
+    }
+    p->file_bytes[AEG_FILE_DENSE] = aeg_align_up(end, AEG_STORE_ALIGN);
+    return AEGIS_OK;
+}
+
+static aegis_status plan_embed(aeg_plan *p, int dense_bits, aegis_error *err)
+{
+    AEG_TRY(aeg_names_embed(&p->names, &p->embed, err));
+    const aeg_source_matrix *m = &p->embed;
+    p->embed_out = target_type(p, m->type, dense_bits, false);
+    /* plain rows are read as they are: any width will do */
+    if (p->embed_out.kind == AEG_W_AFFINE)
+        AEG_TRY(check_width(m, p->embed_out, err));
+    p->embed_row_bytes = aeg_plan_row_bytes(p->embed_out, m->n_cols);
+    p->file_bytes[AEG_FILE_EMBED] = aeg_align_up(p->embed_row_bytes * m->n_rows, AEG_STORE_ALIGN);
+    p->source_bytes += m->n_rows * (uint64_t)aeg_plan_row_bytes(m->type, m->n_cols);
+    need(p, m->type, p->embed_out, m->n_cols);
+    p->max_block = AEG_MAX(p->max_block, (size_t)p->embed_row_bytes);
+    return AEGIS_OK;
+}
+
+/* --- experts ------------------------------------------------------------------------------------------------- */
+
+/* All experts of a layer must look like the first: the store has one type per layer and part. */
+static aegis_status plan_layer(aeg_plan *p, uint32_t layer, int expert_bits, aegis_error *err)
+{
+    const aeg_hparams *h = &p->config.hparams;
+    aeg_plan_layer *l = &p->layers[layer];
+    size_t expert_bytes = 0;
+    for (uint32_t e = 0; e < h->n_experts && (e == 0 || !l->stacked); e++)
+        for (int part = 0; part < AEG_N_EXPERT_PARTS; part++) {
+            aeg_source_matrix m;
+            bool stacked = false;
+            AEG_TRY(aeg_names_expert(&p->names, layer, e, (aeg_expert_part)part, &m, &stacked, NULL, err));
+            aeg_weight_type *in = part == AEG_EXPERT_DOWN ? &l->down_in : &l->gate_up_in;
+            if (e == 0 && part != AEG_EXPERT_UP)
+                *in = m.type;
+            l->stacked = part == 0 ? stacked : l->stacked && stacked;
+            if (!aeg_weight_type_equal(*in, m.type))
+                return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' has another type than the layer's other experts or "
+                                "their gate", m.weight->name);
+            aeg_weight_type *out = part == AEG_EXPERT_DOWN ? &l->down : &l->gate_up;
+            *out = target_type(p, m.type, expert_bits, false);
+            AEG_TRY(check_width(&m, *out, err));
+            need(p, m.type, *out, m.n_cols);
+            if (e == 0)
+                expert_bytes += m.n_rows * aeg_plan_row_bytes(m.type, m.n_cols);
+        }
+    p->source_bytes += (uint64_t)expert_bytes * h->n_experts;
+    /* one expert is read at a time at least: up to nine views */
+    p->min_window = AEG_MAX(p->min_window, expert_bytes + AEG_N_EXPERT_PARTS * VIEWS * 2 * AEG_RAW_ALIGN);
+    l->gate_up_bytes = 2 * aeg_matrix_bytes(l->gate_up, h->expert_width, h->hidden_size);
+    l->down_bytes = aeg_matrix_bytes(l->down, h->hidden_size, h->expert_width);
+    return AEGIS_OK;
+}
+
+static aegis_status plan_experts(aeg_plan *p, int expert_bits, aegis_error *err)
+{
+    const aeg_hparams *h = &p->config.hparams;
+    uint64_t first = 0, second = 0, bytes = 0;
+    p->layers = aeg_calloc(p->memory, h->n_layers, sizeof *p->layers);
+    if (p->layers == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u layers", h->n_layers);
+    for (uint32_t layer = 0; layer < h->n_layers; layer++) {
+        AEG_TRY(plan_layer(p, layer, expert_bits, err));
+        first = AEG_MAX(first, p->layers[layer].gate_up_bytes);
+        second = AEG_MAX(second, p->layers[layer].down_bytes);
+    }
+    p->down_offset = aeg_align_up(first, AEG_STORE_ALIGN);
+    p->record_bytes = p->down_offset + aeg_align_up(second, AEG_STORE_ALIGN);
+    if (!aeg_mul(p->record_bytes, (uint64_t)h->n_layers * h->n_experts, &bytes) || bytes > INT64_MAX)
+        return aeg_fail(err, AEGIS_E_MODEL, "the experts need more bytes than a file can have");
+    p->file_bytes[AEG_FILE_EXPERTS] = bytes;
+    return AEGIS_OK;
+}
+
+/* --- vision --------------------------------------------------------------------------------------------------- */
+
+static aegis_status plan_vision(aeg_plan *p, aegis_error *err)
+{
+    uint64_t end = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->st.n_tensors; i++)
+        n += aeg_names_vision(&p->names, &p->st.tensors[i]) != NULL;
+    if (n == 0)
+        return AEGIS_OK;
+    p->vision = aeg_calloc(p->memory, n, sizeof *p->vision);
+    if (p->vision == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u vision tensors", n);
+    /* the set is sorted by name, so is this */
+    for (uint32_t i = 0; i < p->st.n_tensors; i++) {
+        const aeg_st_tensor *t = &p->st.tensors[i];
+        const char *name = aeg_names_vision(&p->names, t);
+        if (name == NULL)
+            continue;
+        const uint64_t offset = aeg_align_up(end, 64);
+        p->vision[p->n_vision++] = (aeg_plan_vision){ .tensor = t, .name = name, .offset = offset };
+        end = offset + t->bytes;
+        p->source_bytes += t->bytes;
+    }
+    p->file_bytes[AEG_FILE_VISION] = aeg_align_up(end, AEG_STORE_ALIGN);
+    return AEGIS_OK;
+}
+
+/* --- the whole --------------------------------------------------------------------------------------------------- */
+
+static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dense_bits, aegis_error *err)
+{
+    AEG_TRY(aeg_config_load(&p->config, src, p->memory, err));
+    AEG_TRY(aeg_st_open(&p->st, src, p->memory, err));
+    AEG_TRY(aeg_names_init(&p->names, &p->st, &p->config, err));
+    AEG_TRY(aeg_names_check_unused(&p->names, err));
+    AEG_TRY(plan_dense(p, dense_bits, err));
+    AEG_TRY(plan_embed(p, dense_bits, err));
+    AEG_TRY(plan_experts(p, expert_bits, err));
+    return plan_vision(p, err);
+}
+
+/* `out` keeps its address: names point into it. */
+aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int dense_bits, aeg_memory *memory,
+                           aegis_error *err)
+{
+    *out = (aeg_plan){ .memory = memory };
+    if (!aeg_is_directory(src))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: not a folder with config.json and model*.safetensors", src);
+    const aegis_status status = fill(out, src, expert_bits, dense_bits, err);
+    if (status == AEGIS_OK)
+        return status;
+    aeg_plan_close(out);
+    return aeg_wrap(err, status, "model %s", src);
+}
+
+void aeg_plan_close(aeg_plan *plan)
+{
+    aeg_free(plan->memory, plan->vision);
+    aeg_free(plan->memory, plan->layers);
+    aeg_free(plan->memory, plan->tensors);
+    aeg_st_close(&plan->st);
+    aeg_config_free(&plan->config);
+    *plan = (aeg_plan){ 0 };
+}

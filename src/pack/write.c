@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack/write.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "format/rawfile.h"
+#include "kernels/planes.h"
+#include "pack/quant.h"
+
+enum { VECTOR_PIECE = 1024 };
+
+/* --- steps -------------------------------------------------------------------------------------------------- */
+
+static aegis_status advance(aeg_pack_writer *w, uint64_t bytes, aegis_error *err)
+{
+    const aegis_pack_options *o = w->options;
+    w->done_bytes += bytes;
+    if (o->progress != NULL)
+        o->progress(o->progress_ctx, w->done_bytes, w->plan->source_bytes);
+    if (o->cancelled != NULL && o->cancelled(o->cancelled_ctx) != 0)
+        return aeg_fail(err, AEGIS_E_CANCELLED, "packing was cancelled");
+    return AEGIS_OK;
+}
+
+static aegis_status view(aeg_pack_writer *w, const aeg_st_tensor *t, uint64_t begin, size_t n, const uint8_t **out,
+                         aegis_error *err)
+{
+    const size_t room = aeg_raw_room(n);
+    if (room > w->window_bytes - w->window_used)
+        return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", t->name);
+    AEG_TRY(aeg_st_view(&w->plan->st, t, begin, n, w->window + w->window_used, out, err));
+    w->window_used += room;
+    return AEGIS_OK;
+}
+
+/* Rows [first, first + n) of a matrix. */
+static aegis_status load_rows(aeg_pack_writer *w, const aeg_source_matrix *m, uint64_t first, uint64_t n, aeg_rows *out,
+                              aegis_error *err)
+{
+    const size_t row = aeg_rows_weight_bytes(m->type, m->n_cols), scales = aeg_rows_scale_bytes(m->type, m->n_cols);
+    const uint64_t at = m->row0 + first;
+    *out = (aeg_rows){ .type = m->type, .n_cols = m->n_cols };
+    AEG_TRY(view(w, m->weight, at * row, (size_t)n * row, &out->weight, err));
+    if (scales == 0)
+        return AEGIS_OK;
+    AEG_TRY(view(w, m->scales, at * scales, (size_t)n * scales, &out->scales, err));
+    return view(w, m->biases, at * scales, (size_t)n * scales, &out->biases, err);
+}
+
+static aegis_status open_file(aeg_pack_writer *w, aeg_store_file file, aegis_error *err)
+{
+    char path[AEG_PATH_MAX];
+    AEG_TRY(aeg_path_join(path, w->folder, aeg_store_file_name(file), err));
+    return aeg_sink_open(w->sink, path, w->plan->file_bytes[file], err);
+}
+
+static aegis_status close_file(aeg_pack_writer *w, aegis_error *err)
+{
+    AEG_TRY(aeg_sink_pad(w->sink, AEG_STORE_ALIGN, err));
+    return aeg_sink_close(w->sink, err);
+}
+
+static aegis_status not_finite(const aeg_source_matrix *m, uint64_t row, aegis_error *err)
+{
+    return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': a value near row %llu is not finite, or its group is too wide",
+                    m->weight->name, (unsigned long long)(m->row0 + row));
+}
+
+/* Row block `block` of a matrix of which `rows` holds the rows from `first` on. */
+static aegis_status put_block(aeg_pack_writer *w, const aeg_source_matrix *m, const aeg_rows *rows, uint64_t first,
+                              uint32_t block, aeg_weight_type out, aegis_error *err)
+{
+    const size_t n = aeg_block_bytes(out, m->n_cols);
+    const uint64_t row = (uint64_t)block * AEG_ROWS;
+    const aeg_rows at = aeg_rows_at(rows, row - first);
+    uint8_t *dst = NULL;
+    AEG_TRY(aeg_sink_reserve(w->sink, n, &dst, err));
+    if (!aeg_block_pack(&at, AEG_MIN(m->n_rows - (uint32_t)row, (uint32_t)AEG_ROWS), out, dst))
+        return not_finite(m, row, err);
+    aeg_sink_commit(w->sink, n);
+    return AEGIS_OK;
+}
+
+/* Rows that fit the window at once. */
+static uint64_t window_rows(const aeg_pack_writer *w, const aeg_source_matrix *m)
+{
+    const size_t slack = 3 * 2 * AEG_RAW_ALIGN, row = aeg_plan_row_bytes(m->type, m->n_cols);
+    return (w->window_bytes - slack) / row;
+}
+
+/* --- dense --------------------------------------------------------------------------------------------------- */
+
+static aegis_status write_matrix(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
+{
+    const aeg_source_matrix *m = &t->matrix;
+    const uint64_t step = window_rows(w, m) & ~(uint64_t)(AEG_ROWS - 1);
+    for (uint64_t first = 0; first < m->n_rows; first += step) {
+        const uint64_t n = AEG_MIN(step, m->n_rows - first);
+        aeg_rows rows;
+        w->window_used = 0;
+        AEG_TRY(load_rows(w, m, first, n, &rows, err));
+        for (uint64_t row = first; row < first + n; row += AEG_ROWS)
+            AEG_TRY(put_block(w, m, &rows, first, (uint32_t)(row / AEG_ROWS), t->out, err));
+        AEG_TRY(advance(w, n * aeg_plan_row_bytes(m->type, m->n_cols), err));
+    }
+    return AEGIS_OK;
+}
+
+static uint32_t dtype_kind(const aeg_st_tensor *t)
+{
+    return t->dtype == AEG_ST_BF16 ? AEG_W_BF16 : t->dtype == AEG_ST_F16 ? AEG_W_F16 : AEG_W_F32;
+}
+
+/* The convolution is kept tap by tap ([4][channels]), because a step adds one tap of all channels at a time;
+ * the source keeps the taps of a channel together. */
+static aegis_status write_vector(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
+{
+    const aeg_st_tensor *src = t->matrix.weight;
+    const uint32_t n = t->entry.n_cols, kind = dtype_kind(src);
+    const uint32_t taps = t->entry.part == AEG_PART_GDN_CONV ? w->plan->config.hparams.conv_kernel : 1;
+    const uint32_t channels = n / taps;
+    const float add = t->plus_one ? 1.0f : 0.0f;
+    float piece[VECTOR_PIECE];
+    const uint8_t *p;
+    w->window_used = 0;
+    AEG_TRY(view(w, src, 0, (size_t)src->bytes, &p, err));
+    for (uint32_t done = 0; done < n;) {
+        const uint32_t now = AEG_MIN(n - done, (uint32_t)VECTOR_PIECE);
+        for (uint32_t i = 0; i < now; i++) {
+            const uint32_t tap = (done + i) / channels, channel = (done + i) % channels;
+            piece[i] = aeg_stored_float(kind, p, (size_t)channel * taps + tap);
+            if (t->plus_one)
+                piece[i] += add;
+        }
+        AEG_TRY(aeg_sink_append(w->sink, piece, now * sizeof piece[0], err));
+        done += now;
+    }
+    return advance(w, src->bytes, err);
+}
+
+aegis_status aeg_write_dense(aeg_pack_writer *w, aegis_error *err)
+{
+    AEG_TRY(open_file(w, AEG_FILE_DENSE, err));
+    for (uint32_t i = 0; i < w->plan->n_tensors; i++) {
+        aeg_plan_tensor *t = &w->plan->tensors[i];
+        AEG_TRY(aeg_sink_pad_to(w->sink, t->offset, err));
+        aeg_sink_hash_reset(w->sink);
+        AEG_TRY(t->entry.vector ? write_vector(w, t, err) : write_matrix(w, t, err));
+        t->xxh3 = aeg_sink_hash(w->sink);
+    }
+    return close_file(w, err);
+}
+
+/* --- embedding ------------------------------------------------------------------------------------------------ */
+
+aegis_status aeg_write_embed(aeg_pack_writer *w, aegis_error *err)
+{
+    aeg_plan *p = w->plan;
+    const aeg_source_matrix *m = &p->embed;
+    const uint64_t step = window_rows(w, m);
+    AEG_TRY(open_file(w, AEG_FILE_EMBED, err));
+    aeg_sink_hash_reset(w->sink);
+    for (uint64_t first = 0; first < m->n_rows; first += step) {
+        const uint64_t n = AEG_MIN(step, m->n_rows - first);
+        aeg_rows rows;
+        w->window_used = 0;
+        AEG_TRY(load_rows(w, m, first, n, &rows, err));
+        for (uint64_t row = 0; row < n; row++) {
+            const aeg_rows at = aeg_rows_at(&rows, row);
+            uint8_t *dst = NULL;
+            AEG_TRY(aeg_sink_reserve(w->sink, (size_t)p->embed_row_bytes, &dst, err));
+            if (!aeg_embed_row_pack(&at, p->embed_out, dst))
+                return not_finite(m, first + row, err);
+            aeg_sink_commit(w->sink, (size_t)p->embed_row_bytes);
+        }
+        AEG_TRY(advance(w, n * aeg_plan_row_bytes(m->type, m->n_cols), err));
+    }
+    p->embed_xxh3 = aeg_sink_hash(w->sink);
+    return close_file(w, err);
+}
+
+/* --- experts -------------------------------------------------------------------------------------------------- */
+
+/* The three matrices of expert `first`, and rows of them and the experts that follow. */
+typedef struct {
+    aeg_source_matrix m[AEG_N_EXPERT_PARTS];
+    aeg_rows rows[AEG_N_EXPERT_PARTS];
+    uint32_t step[AEG_N_EXPERT_PARTS]; /* rows from one expert to the next */
+} expert_chunk;
+
+static aegis_status load_chunk(aeg_pack_writer *w, uint32_t layer, uint32_t first, uint32_t n, expert_chunk *c,
+                               aegis_error *err)
+{
+    w->window_used = 0;
+    for (int part = 0; part < AEG_N_EXPERT_PARTS; part++) {
+        aeg_source_matrix *m = &c->m[part];
+        AEG_TRY(aeg_names_expert(&w->plan->names, layer, first, (aeg_expert_part)part, m, NULL, &c->step[part], err));
+        if (part == AEG_EXPERT_UP && m->weight == c->m[AEG_EXPERT_GATE].weight) {
+            /* fused: the gate's read covers it */
+            c->rows[part] = aeg_rows_at(&c->rows[AEG_EXPERT_GATE], m->row0 - c->m[AEG_EXPERT_GATE].row0);
+            continue;
+        }
+        AEG_TRY(load_rows(w, m, 0, (uint64_t)n * c->step[part], &c->rows[part], err));
+    }
+    return AEGIS_OK;
+}
+
+static aegis_status put_expert(aeg_pack_writer *w, const expert_chunk *c, const aeg_plan_layer *l, uint32_t index,
+                               aegis_error *err)
+{
+    const uint64_t start = aeg_sink_position(w->sink);
+    aeg_rows rows[AEG_N_EXPERT_PARTS];
+    for (int part = 0; part < AEG_N_EXPERT_PARTS; part++)
+        rows[part] = aeg_rows_at(&c->rows[part], (uint64_t)index * c->step[part]);
+    for (uint32_t b = 0; b < aeg_row_blocks(c->m[AEG_EXPERT_GATE].n_rows); b++) {
+        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_GATE], &rows[AEG_EXPERT_GATE], 0, b, l->gate_up, err));
+        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_UP], &rows[AEG_EXPERT_UP], 0, b, l->gate_up, err));
+    }
+    AEG_TRY(aeg_sink_pad_to(w->sink, start + w->plan->down_offset, err));
+    for (uint32_t b = 0; b < aeg_row_blocks(c->m[AEG_EXPERT_DOWN].n_rows); b++)
+        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_DOWN], &rows[AEG_EXPERT_DOWN], 0, b, l->down, err));
+    return aeg_sink_pad_to(w->sink, start + w->plan->record_bytes, err);
+}
+
+static aegis_status write_layer(aeg_pack_writer *w, uint32_t layer, aegis_error *err)
+{
+    const aeg_hparams *h = &w->plan->config.hparams;
+    aeg_plan_layer *l = &w->plan->layers[layer];
+    const size_t expert_bytes = 2 * h->expert_width * aeg_plan_row_bytes(l->gate_up_in, h->hidden_size) +
+                                h->hidden_size * aeg_plan_row_bytes(l->down_in, h->expert_width);
+    const size_t slack = 9 * 2 * AEG_RAW_ALIGN; /* three matrices of three tensors */
+    uint32_t step = 1;
+    if (l->stacked)
+        step = (uint32_t)AEG_MIN((w->window_bytes - slack) / expert_bytes, (size_t)h->n_experts);
+    expert_chunk chunk;
+    aeg_sink_hash_reset(w->sink);
+    for (uint32_t first = 0; first < h->n_experts; first += step) {
+        const uint32_t n = AEG_MIN(step, h->n_experts - first);
+        AEG_TRY(load_chunk(w, layer, first, n, &chunk, err));
+        for (uint32_t i = 0; i < n; i++)
+            AEG_TRY(put_expert(w, &chunk, l, i, err));
+        AEG_TRY(advance(w, (uint64_t)n * expert_bytes, err));
+    }
+    l->xxh3 = aeg_sink_hash(w->sink);
+    return AEGIS_OK;
+}
+
+aegis_status aeg_write_experts(aeg_pack_writer *w, aegis_error *err)
+{
+    AEG_TRY(open_file(w, AEG_FILE_EXPERTS, err));
+    for (uint32_t layer = 0; layer < w->plan->config.hparams.n_layers; layer++)
+        AEG_TRY(write_layer(w, layer, err));
+    return close_file(w, err);
+}
+
+/* --- vision --------------------------------------------------------------------------------------------------- */
+
+aegis_status aeg_write_vision(aeg_pack_writer *w, aegis_error *err)
+{
+    if (w->plan->n_vision == 0)
+        return AEGIS_OK;
+    AEG_TRY(open_file(w, AEG_FILE_VISION, err));
+    for (uint32_t i = 0; i < w->plan->n_vision; i++) {
+        aeg_plan_vision *v = &w->plan->vision[i];
+        AEG_TRY(aeg_sink_pad_to(w->sink, v->offset, err));
+        aeg_sink_hash_reset(w->sink);
+        for (uint64_t done = 0; done < v->tensor->bytes;) {
+            const size_t n = (size_t)AEG_MIN(v->tensor->bytes - done, (uint64_t)(w->window_bytes - 2 * AEG_RAW_ALIGN));
+            const uint8_t *p;
+            w->window_used = 0;
+            AEG_TRY(view(w, v->tensor, done, n, &p, err));
+            AEG_TRY(aeg_sink_append(w->sink, p, n, err));
+            AEG_TRY(advance(w, n, err));
+            done += n;
+        }
+        v->xxh3 = aeg_sink_hash(w->sink);
+    }
+    return close_file(w, err);
+}
