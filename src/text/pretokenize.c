@@ -46,7 +46,7 @@ static aegis_status open_step(aeg_pretok *p, const aeg_pretok_pattern *pattern, 
     if (s->code == NULL) {
         PCRE2_UCHAR why[160] = "";
         pcre2_get_error_message(code, why, sizeof(why));
-        status = aeg_fail(err, code == PCRE2_ERROR_NOMEMORY ? AEGIS_E_MEMORY : AEGIS_E_MODEL,
+        status = aeg_fail(err, code == PCRE2_ERROR_HEAP_FAILED ? AEGIS_E_MEMORY : AEGIS_E_MODEL,
                           "pre-tokenizer pattern '%.*s': %s", (int)pattern->n, pattern->text, (const char *)why);
     } else {
         /* Refused where pages may not be writable and executable: slower, same pieces. */
