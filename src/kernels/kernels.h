@@ -95,8 +95,7 @@ typedef struct {
     X(dot, float, (const float *a, const float *b, uint32_t n16))                                        \
     /* softmax over n, then the top_k largest (ties: lower id), ids ascending, weights renormalised:        \
      * m = max; e_i = exp(l_i - m); weight = e_i / (sum of the chosen e, ascending id order) if             \
-     * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids: top_k <= n,   \
-     * -0 equals +0, a NaN is chosen last. */                                                              \
+     * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids (a NaN last). */ \
     X(router, void, (uint16_t *ids, float *weights, const float *logits, uint32_t n, uint32_t top_k,      \
                      int renormalise, float *scratch))                                                   \
     /* out[c] = silu(sum_j w[j*n + c] * x_j[c]), j = 0..3 ascending, first a product then fmaf; x_0..x_2 are the \
