@@ -49,7 +49,7 @@ AEG_INLINE void aeg_strip_begin(aeg_strip *s, const aeg_matmul_args *a, aeg_act_
 /* Calls fn for every strip. With several strips a few row blocks at a time stay in the second-level cache while
  * all tokens pass, and a strip's activations stay in the first level while those blocks pass. */
 AEG_INLINE void aeg_for_strips(const aeg_matmul_args *a, aeg_act_kind act, uint32_t block0, uint32_t block1,
-                               const aeg_strip_fn *by_n)
+                               aeg_strip_fn fn)
 {
     enum { BLOCKS = 8 };
     aeg_strip s;
@@ -57,7 +57,7 @@ AEG_INLINE void aeg_for_strips(const aeg_matmul_args *a, aeg_act_kind act, uint3
         const uint32_t next = a->n > AEG_STRIP && block1 - block0 > BLOCKS ? block0 + BLOCKS : block1;
         for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {
             aeg_strip_begin(&s, a, act, m0);
-            by_n[s.n](a, &s, block0, next);
+            fn(a, &s, block0, next);
         }
         block0 = next;
     }

@@ -75,4 +75,19 @@ AEG_INLINE void aeg_store_rows(float *y, const aeg_weights *w, uint32_t block, _
     _mm512_mask_storeu_ps(y + (size_t)block * AEG_ROWS, rows, v);
 }
 
+/* Kernels are compiled for 1, 2, 3, 4, 6 and 8 tokens; 5 and 7 tokens pass a row block in two parts, the second
+ * of which finds it in the first-level cache. */
+typedef void (*aeg_row_block_fn)(const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0, uint32_t block);
+
+AEG_INLINE void aeg_run_strip(const aeg_row_block_fn *by_n, const aeg_matmul_args *a, const aeg_strip *x,
+                              uint32_t block0, uint32_t block1)
+{
+    const uint32_t first = by_n[x->n] ? x->n : x->n / 2 + 1, rest = x->n - first;
+    for (uint32_t block = block0; block < block1; block++) {
+        by_n[first](a, x, 0, block);
+        if (rest)
+            by_n[rest](a, x, first, block);
+    }
+}
+
 #endif

@@ -78,8 +78,7 @@ static void strip(const aeg_matmul_args *a, const aeg_strip *s, uint32_t block0,
 
 static void f32(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)
 {
-    static const aeg_strip_fn by_n[AEG_STRIP + 1] = { NULL, strip, strip, strip, strip, strip, strip, strip, strip };
-    aeg_for_strips(a, AEG_ACT_F32, block0, block1, by_n);
+    aeg_for_strips(a, AEG_ACT_F32, block0, block1, strip);
 }
 
 void aeg_matmul_avx512_f32_register(aeg_kernels *k)

@@ -25,7 +25,9 @@ AEG_INLINE void add_group(const uint32_t m_n, const __m512i *quads, int32_t q[AE
     }
 }
 
-AEG_INLINE void row_block(const uint32_t m_n, const aeg_matmul_args *a, const aeg_strip *x, uint32_t block)
+/* One row block, m_n (constant) tokens from m0. */
+AEG_INLINE void row_block(const uint32_t m_n, const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0,
+                          uint32_t block)
 {
     const aeg_weights *w = a->w;
     const uint32_t bits = w->type.bits, scale_kind = w->type.scale_kind, x_block = a->x->block;
@@ -48,39 +50,40 @@ AEG_INLINE void row_block(const uint32_t m_n, const aeg_matmul_args *a, const ae
         for (const uint32_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
             aeg_expand(bits, p, quads);
             p += AEG_PLANE_BYTES * bits;
-            AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) reorder(q[m], x->q16[m] + col);
+            AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) reorder(q[m], x->q16[m0 + m] + col);
             add_group(m_n, quads, q, acc);
         }
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) {
-            const __m512 scaled = _mm512_mul_ps(scale, _mm512_set1_ps(x->d[m][b]));
+            const __m512 scaled = _mm512_mul_ps(scale, _mm512_set1_ps(x->d[m0 + m][b]));
             y[m] = _mm512_fmadd_ps(scaled, _mm512_cvtepi32_ps(acc[m]), y[m]);
-            y[m] = _mm512_fmadd_ps(bias, _mm512_set1_ps(x->s[m][b]), y[m]);
+            y[m] = _mm512_fmadd_ps(bias, _mm512_set1_ps(x->s[m0 + m][b]), y[m]);
         }
     }
-    AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) aeg_store_rows(x->y[m], w, block, y[m]);
+    AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) aeg_store_rows(x->y[m0 + m], w, block, y[m]);
 }
 
-#define STRIP(n)                                                                                        \
-    static void i16_##n(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1) \
-    {                                                                                                   \
-        for (uint32_t block = block0; block < block1; block++)                                          \
-            row_block(n, a, x, block);                                                                  \
+#define TOKENS(n)                                                                                \
+    static void i16_##n(const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0, uint32_t block) \
+    {                                                                                            \
+        row_block(n, a, x, m0, block);                                                           \
     }
 
-STRIP(1)
-STRIP(2)
-STRIP(3)
-STRIP(4)
-STRIP(5)
-STRIP(6)
-STRIP(7)
-STRIP(8)
+TOKENS(1)
+TOKENS(2)
+TOKENS(3)
+TOKENS(4)
+TOKENS(6)
+TOKENS(8)
+
+static void strip(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)
+{
+    static const aeg_row_block_fn by_n[AEG_STRIP + 1] = { NULL, i16_1, i16_2, i16_3, i16_4, NULL, i16_6, NULL, i16_8 };
+    aeg_run_strip(by_n, a, x, block0, block1);
+}
 
 static void i16(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)
 {
-    static const aeg_strip_fn by_n[AEG_STRIP + 1] = { NULL,  i16_1, i16_2, i16_3, i16_4,
-                                                      i16_5, i16_6, i16_7, i16_8 };
-    aeg_for_strips(a, AEG_ACT_I16, block0, block1, by_n);
+    aeg_for_strips(a, AEG_ACT_I16, block0, block1, strip);
 }
 
 void aeg_matmul_avx512_i16_register(aeg_kernels *k)

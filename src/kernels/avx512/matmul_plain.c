@@ -69,10 +69,7 @@ AEG_INLINE void any_strip(const uint32_t kind, const aeg_matmul_args *a, const a
     }                                                                                                        \
     static void name(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                             \
     {                                                                                                        \
-        static const aeg_strip_fn by_n[AEG_STRIP + 1] = { NULL,         name##_strip, name##_strip,          \
-                                                          name##_strip, name##_strip, name##_strip,          \
-                                                          name##_strip, name##_strip, name##_strip };        \
-        aeg_for_strips(a, AEG_ACT_F32, block0, block1, by_n);                                                \
+        aeg_for_strips(a, AEG_ACT_F32, block0, block1, name##_strip);                                        \
     }
 
 KIND(plain_f32, AEG_W_F32)

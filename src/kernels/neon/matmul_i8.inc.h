@@ -78,11 +78,7 @@ AEG_INLINE void row_block(const uint32_t bits, const uint32_t n, const aeg_matmu
     }                                                                                                           \
     static void i8_##bits(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                           \
     {                                                                                                           \
-        static const aeg_strip_fn by_n[AEG_STRIP + 1] = {                                                       \
-            NULL,             i8_##bits##_one,  i8_##bits##_some, i8_##bits##_some, i8_##bits##_some,           \
-            i8_##bits##_some, i8_##bits##_some, i8_##bits##_some, i8_##bits##_some,                             \
-        };                                                                                                      \
-        aeg_for_strips(a, AEG_ACT_I8, block0, block1, by_n);                                                    \
+        aeg_for_strips(a, AEG_ACT_I8, block0, block1, a->n == 1 ? i8_##bits##_one : i8_##bits##_some);         \
     }
 
 WIDTH(2)
