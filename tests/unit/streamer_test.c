@@ -157,6 +157,7 @@ static void demand_goes_before_guesses(void **state)
     T_OK(aeg_streamer_demand(c.streamer, 0, (const uint16_t[]){ 10 }, uses, 1, false, &err), &err);
     aeg_streamer_guess(c.streamer, 1, (const uint16_t[]){ 11 }, 1);
     aeg_streamer_abort(c.streamer);
+    T_CHECK(aeg_io_flight(c.io) == 0 && aeg_streamer_resident(c.streamer, 0, 10)); /* what arrived is kept */
     run_demand(&c, 0, now, 3, false);
     T_CHECK(c.last.hits == 3 && aeg_streamer_get_stats(c.streamer).guesses == 2);
     case_close(&c);
@@ -213,6 +214,24 @@ static void prefill_does_not_flush_the_hot_experts(void **state)
     for (uint32_t layer = 0; layer < CASE_LAYERS; layer++)
         for (uint32_t i = 0; i < 3; i++)
             T_CHECK(aeg_streamer_resident(c.streamer, layer, hot[i]));
+    case_close(&c);
+}
+
+/* However deep the queue, prefill reads ahead into half of the pool at most, and decode into all of it. */
+static void prefill_reads_ahead_in_a_window(void **state)
+{
+    (void)state;
+    case_state c;
+    const uint16_t experts[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
+    const uint32_t uses[] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    aegis_error err;
+    case_open(&c, &(case_config){ .kind = AEG_IO_SIM, .depth = 16, .n_slots = 8, .sim_latency_s = 5e-3 });
+    T_OK(aeg_streamer_demand(c.streamer, 0, experts, uses, 10, true, &err), &err);
+    T_CHECK(aeg_io_flight(c.io) == 4);
+    T_OK(case_take_all(&c, 0, experts, 10, &err), &err);
+    T_OK(aeg_streamer_demand(c.streamer, 1, experts, uses, 10, false, &err), &err);
+    T_CHECK(aeg_io_flight(c.io) == 8);
+    T_OK(case_take_all(&c, 1, experts, 10, &err), &err);
     case_close(&c);
 }
 
@@ -287,6 +306,7 @@ int main(void)
         cmocka_unit_test(demand_goes_before_guesses),
         cmocka_unit_test(automatic_guesses_need_idle_disk_time),
         cmocka_unit_test(prefill_does_not_flush_the_hot_experts),
+        cmocka_unit_test(prefill_reads_ahead_in_a_window),
         cmocka_unit_test(the_smallest_pool_can_prefill),
         cmocka_unit_test(wrong_calls_are_refused_and_change_nothing),
         cmocka_unit_test(a_pool_below_top_k_is_refused),
