@@ -2,6 +2,8 @@
 #include "pack/manifest.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <xxhash.h>
 
 static void add_u32s(aeg_text *t, const uint32_t *values, uint32_t n)
@@ -16,6 +18,18 @@ static void add_float(aeg_text *t, const char *name, double value)
 {
     aeg_text_add(t, ",\n  \"%s\": ", name);
     aeg_text_number(t, value);
+}
+
+/* 1e-06 rather than the 17 digits of the f32 nearest to it. */
+static double shortest(float value)
+{
+    char number[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(number, sizeof number, "%.*g", digits, (double)value);
+        if (strtof(number, NULL) == value)
+            break;
+    }
+    return strtod(number, NULL);
 }
 
 void aeg_manifest_hparams(aeg_text *t, const aeg_hparams *h)
@@ -43,7 +57,7 @@ void aeg_manifest_hparams(aeg_text *t, const aeg_hparams *h)
     add_u32s(t, h->mrope_section, 3);
     aeg_text_add(t, ",\n  \"bos_id\": %d,\n  \"eos\": ", h->bos_id);
     add_u32s(t, h->eos, h->n_eos);
-    add_float(t, "rms_eps", (double)h->rms_eps);
+    add_float(t, "rms_eps", shortest(h->rms_eps));
     add_float(t, "rope_theta", h->rope_theta);
     add_float(t, "temperature", h->temperature);
     add_float(t, "top_p", h->top_p);

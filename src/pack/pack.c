@@ -23,6 +23,7 @@ typedef struct {
     const aegis_pack_options *options;
     const char *src, *tokenizer_dir;
     aeg_memory memory;
+    uint64_t ceiling, peak;    /* of memory and JSON trees together */
     aeg_plan plan;
     aeg_pack_folder folder;
     aeg_sink *sink;
@@ -48,10 +49,10 @@ static aegis_status share_memory(packer *p, size_t *buffer, aegis_error *err)
     const uint64_t smallest = AEG_MAX(p->plan.max_block + 2 * AEG_RAW_ALIGN, (size_t)MIN_BUFFER);
     const uint64_t needed = tables + 2 * smallest + p->plan.min_window;
     char a[AEG_SIZE_TEXT], b[AEG_SIZE_TEXT];
-    if (p->memory.ceiling < needed)
+    if (p->ceiling < needed)
         return aeg_fail(err, AEGIS_E_MEMORY, "packing this model needs %s of memory, but may use %s", aeg_size_format(a, needed),
-                        aeg_size_format(b, p->memory.ceiling));
-    const uint64_t spare = p->memory.ceiling - needed;
+                        aeg_size_format(b, p->ceiling));
+    const uint64_t spare = p->ceiling - needed;
     *buffer = (size_t)AEG_MAX(smallest, AEG_MIN((uint64_t)MAX_BUFFER, smallest + spare / 8));
     p->window_bytes = (size_t)AEG_MAX(p->plan.min_window, AEG_MIN((uint64_t)MAX_WINDOW, p->plan.min_window + spare / 2));
     return AEGIS_OK;
@@ -72,14 +73,17 @@ static aegis_status write_manifest(packer *p, aegis_error *err)
     return status;
 }
 
+/* The tokenizer needs the most memory for a moment: before the large buffers are there. */
 static aegis_status write_extras(packer *p, aegis_error *err)
 {
-    /* The tokenizer needs the most memory of all for a moment: before the window is there. */
+    AEG_TRY(aeg_sink_new(&p->sink, MIN_BUFFER - 2 * AEG_RAW_ALIGN, MIN_BUFFER, &p->memory, err));
     p->extras = (aeg_extras){ .folder = p->folder.part, .src = p->src, .tokenizer_dir = p->tokenizer_dir,
                               .sink = p->sink, .memory = &p->memory };
     AEG_TRY(aeg_extras_write(&p->extras, err));
     for (uint32_t i = 0; i < p->extras.n_files; i++)
         p->store_bytes += p->extras.files[i].bytes;
+    aeg_sink_free(p->sink);
+    p->sink = NULL;
     return AEGIS_OK;
 }
 
@@ -99,22 +103,42 @@ static aegis_status write_files(packer *p, aegis_error *err)
     return write_manifest(p, err);
 }
 
-static aegis_status run(packer *p, const char *dst, aegis_error *err)
+/* Everything that may hold a JSON tree: half of the ceiling for trees, half for the rest. */
+static aegis_status prepare(packer *p, const char *dst, size_t *buffer, aegis_error *err)
 {
-    size_t buffer = 0;
-    AEG_TRY(check_bits(p->options->expert_bits, "expert bits", err));
-    AEG_TRY(check_bits(p->options->dense_bits, "dense bits", err));
     AEG_TRY(aeg_folder_check(&p->folder, dst, err));
     AEG_TRY(aeg_plan_open(&p->plan, p->src, p->options->expert_bits, p->options->dense_bits, &p->memory, err));
-    AEG_TRY(share_memory(p, &buffer, err));
+    AEG_TRY(share_memory(p, buffer, err));
     uint64_t needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir);
     for (int f = 0; f < AEG_N_FILES; f++)
         needed += p->plan.file_bytes[f];
     AEG_TRY(aeg_folder_space(&p->folder, needed, err));
     AEG_TRY(aeg_folder_begin(&p->folder, err));
+    return write_extras(p, err);
+}
+
+static aegis_status run(packer *p, const char *dst, aegis_error *err)
+{
+    size_t buffer = 0;
+    AEG_TRY(check_bits(p->options->expert_bits, "expert bits", err));
+    AEG_TRY(check_bits(p->options->dense_bits, "dense bits", err));
+    aeg_json_init();
+    aeg_memory *json = aeg_json_memory();
+    const aeg_memory saved = { .ceiling = json->ceiling, .peak = json->peak, .in_use = json->in_use };
+    p->memory.ceiling = p->ceiling / 2;
+    if (json->ceiling == 0)
+        json->ceiling = saved.in_use + p->ceiling / 2;
+    json->peak = saved.in_use;
+    const aegis_status status = prepare(p, dst, &buffer, err);
+    p->peak = p->memory.peak + (json->peak - saved.in_use);
+    json->peak = AEG_MAX(json->peak, saved.peak);
+    json->ceiling = saved.ceiling;
+    AEG_TRY(status);
+    p->memory.ceiling = p->ceiling;
+    p->memory.peak = p->memory.in_use;
     AEG_TRY(aeg_sink_new(&p->sink, buffer - 2 * AEG_RAW_ALIGN, buffer, &p->memory, err));
-    AEG_TRY(write_extras(p, err));
     AEG_TRY(write_files(p, err));
+    p->peak = AEG_MAX(p->peak, p->memory.peak);
     return aeg_folder_finish(&p->folder, err);
 }
 
@@ -123,21 +147,14 @@ aegis_status aegis_pack(const char *src, const char *dst, const aegis_pack_optio
 {
     static const aegis_pack_options defaults;
     const uint64_t start = aeg_now_ns();
-    packer p = { .options = options == NULL ? &defaults : options, .src = src, .folder = { .fd = -1 } };
+    packer p = { .options = options == NULL ? &defaults : options, .src = src, .folder = { .fd = -1 },
+                 .memory = { .name = "pack" } };
     p.tokenizer_dir = p.options->tokenizer_dir == NULL ? src : p.options->tokenizer_dir;
-    p.memory = (aeg_memory){ .name = "pack", .ceiling = p.options->memory_bytes == 0
-                                                            ? default_memory
-                                                            : AEG_MIN(p.options->memory_bytes, default_memory) };
-    aeg_json_init();
-    aeg_memory *json = aeg_json_memory();
-    const uint64_t json_ceiling = json->ceiling;
-    if (json_ceiling == 0) /* what JSON trees take may not exceed it either */
-        json->ceiling = json->in_use + p.memory.ceiling;
+    p.ceiling = p.options->memory_bytes == 0 ? default_memory : AEG_MIN(p.options->memory_bytes, default_memory);
     const aegis_status status = run(&p, dst, err);
-    json->ceiling = json_ceiling;
     if (status == AEGIS_OK && result != NULL)
         *result = (aegis_pack_result){ .source_bytes = p.plan.source_bytes, .store_bytes = p.store_bytes,
-                                       .peak_memory_bytes = p.memory.peak,
+                                       .peak_memory_bytes = p.peak,
                                        .seconds = (double)(aeg_now_ns() - start) * 1e-9 };
     aeg_sink_free(p.sink);
     aeg_raw_buffer_free(&p.memory, p.window);
