@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `aegis cache`: the stores packed on first use. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/size.h"
+#include "commands.h"
+#include "model_source.h"
+#include "ui.h"
+
+static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
+
+/* Bytes of the files in a folder. */
+static uint64_t folder_bytes(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return 0;
+    uint64_t sum = 0;
+    const struct dirent *entry;
+    struct stat st;
+    while ((entry = readdir(dir)) != NULL)
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    closedir(dir);
+    return sum;
+}
+
+/* The note beside the store; a new reference, or NULL. */
+static json_t *source_of(const char *folder, const char *key)
+{
+    enum { MAX_NOTE = 64 << 10 };
+    char name[NAME_MAX + 8], path[AEG_PATH_MAX];
+    char *text = NULL;
+    size_t n = 0;
+    json_t *note = NULL;
+    snprintf(name, sizeof name, "%s.json", key);
+    if (aeg_path_join(path, folder, name, NULL) != AEGIS_OK ||
+        aeg_file_read(&text, &n, path, MAX_NOTE, aeg_ui_memory(), NULL) != AEGIS_OK)
+        return NULL;
+    if (aeg_json_parse(&note, text, n, path, AEGIS_E_MODEL, NULL) != AEGIS_OK)
+        note = NULL;
+    aeg_free(aeg_ui_memory(), text);
+    json_t *source = json_incref(json_object_get(note, "source"));
+    json_decref(note);
+    return source;
+}
+
+/* [{"key", "bytes", "packed", "source"}] of every complete store. */
+static aegis_status list_stores(json_t **out, const char *folder, aegis_error *err)
+{
+    aeg_json_init();
+    json_t *stores = json_array();
+    DIR *dir = opendir(folder);
+    if (stores == NULL || (dir == NULL && errno != ENOENT)) {
+        json_decref(stores);
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", folder);
+    }
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char path[AEG_PATH_MAX], when[32] = "";
+        struct stat st;
+        struct tm tm;
+        if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK ||
+            !aeg_source_is_store(path) || stat(path, &st) != 0)
+            continue;
+        if (localtime_r(&st.st_mtime, &tm) != NULL)
+            strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
+        json_array_append_new(stores, json_pack("{s:s, s:I, s:s, s:o?}", "key", entry->d_name, "bytes",
+                                                (json_int_t)folder_bytes(path), "packed", when, "source",
+                                                source_of(folder, entry->d_name)));
+    }
+    if (dir != NULL)
+        closedir(dir);
+    *out = stores;
+    return AEGIS_OK;
+}
+
+static aegis_status cache_ls(const aeg_cli *cli, const char *folder, aegis_error *err)
+{
+    json_t *stores = NULL, *store;
+    size_t i;
+    AEG_TRY(list_stores(&stores, folder, err));
+    if (cli->json)
+        return aeg_ui_print_json(json_pack("{s:s, s:o}", "folder", folder, "stores", stores), err);
+    json_array_foreach(stores, i, store) {
+        char size[AEG_SIZE_TEXT];
+        const char *source = json_string_value(json_object_get(store, "source"));
+        printf("%-40s %10s  %s  %s\n", json_string_value(json_object_get(store, "key")),
+               aeg_size_format(size, (uint64_t)json_integer_value(json_object_get(store, "bytes"))),
+               json_string_value(json_object_get(store, "packed")), source != NULL ? source : "?");
+    }
+    if (json_array_size(stores) == 0)
+        aeg_ui_say("no packed models in %s", folder);
+    json_decref(stores);
+    return aeg_ui_flush(err);
+}
+
+/* A store is one level of files; deeper folders are not ours and make the rmdir fail. */
+static aegis_status remove_folder(const char *path, aegis_error *err)
+{
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", path);
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL)
+        if (!is_dots(entry->d_name))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    if (rmdir(path) != 0)
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "removing %s", path);
+    return AEGIS_OK;
+}
+
+static aegis_status remove_store(const char *folder, const char *key, aegis_error *err)
+{
+    static const char *const beside[] = { ".json", ".lock" };
+    char path[AEG_PATH_MAX], name[NAME_MAX + 8];
+    if (strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0' || strlen(key) >= AEG_SOURCE_KEY)
+        return aeg_fail(err, AEGIS_E_USAGE, "'%.80s' is not a key; see aegis cache ls", key);
+    AEG_TRY(aeg_path_join(path, folder, key, err));
+    if (!aeg_is_directory(path))
+        return aeg_fail(err, AEGIS_E_USAGE, "no packed model '%.80s'; see aegis cache ls", key);
+    int lock = -1;
+    AEG_TRY(aeg_source_lock(&lock, folder, key, false, err));
+    const aegis_status status = remove_folder(path, err);
+    for (size_t i = 0; status == AEGIS_OK && i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", key, beside[i]);
+        if (aeg_path_join(path, folder, name, NULL) == AEGIS_OK)
+            unlink(path);
+    }
+    close(lock);
+    return status;
+}
+
+/* Folders without a manifest are what a killed packer left; their names begin with the key they were for. */
+static aegis_status remove_all(const char *folder, aegis_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return errno == ENOENT ? AEGIS_OK : aeg_fail_os(err, AEGIS_E_IO, errno, "%s", folder);
+    aegis_status status = AEGIS_OK;
+    const struct dirent *entry;
+    while (status == AEGIS_OK && (entry = readdir(dir)) != NULL) {
+        char path[AEG_PATH_MAX];
+        if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK ||
+            !aeg_is_directory(path))
+            continue;
+        status = aeg_source_is_store(path) ? remove_store(folder, entry->d_name, err) : remove_folder(path, err);
+    }
+    closedir(dir);
+    return status;
+}
+
+aegis_status aeg_cmd_cache(aeg_cli *cli, aegis_error *err)
+{
+    char folder[AEG_PATH_MAX];
+    AEG_TRY(aeg_source_cache_folder(folder, err));
+    if (strcmp(cli->args[0], "ls") == 0 && cli->n_args == 1)
+        return cache_ls(cli, folder, err);
+    if (strcmp(cli->args[0], "rm") != 0 || (cli->n_args == 1) != cli->all)
+        return aeg_fail(err, AEGIS_E_USAGE, "usage: aegis cache ls | rm KEY... | rm --all");
+    if (cli->all)
+        return remove_all(folder, err);
+    for (uint32_t i = 1; i < cli->n_args; i++)
+        AEG_TRY(remove_store(folder, cli->args[i], err));
+    return AEGIS_OK;
+}

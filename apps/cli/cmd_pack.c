@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "aegis/pack.h"
+#include "base/checked.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "base/size.h"
+#include "commands.h"
+#include "progress.h"
+#include "signals.h"
+#include "ui.h"
+
+enum { PACK_DEFAULT_BYTES = 300 << 20, PACK_OWN_BYTES = 512 << 10 };
+
+/* --memory is for the whole process; the packer gets what our code and libraries leave. */
+static aegis_status packer_memory(const aeg_cli *cli, uint64_t *out, aegis_error *err)
+{
+    aeg_process_memory now = { 0 };
+    aeg_process_memory_now(&now);
+    const uint64_t budget = cli->memory == 0 ? PACK_DEFAULT_BYTES : AEG_MIN(cli->memory, PACK_DEFAULT_BYTES);
+    const uint64_t own = now.rss_bytes + PACK_OWN_BYTES;
+    if (budget <= own + (1 << 20)) {
+        char has[AEG_SIZE_TEXT], needs[AEG_SIZE_TEXT];
+        return aeg_fail(err, AEGIS_E_BUDGET, "packing does not fit %s: the program alone takes %s",
+                        aeg_size_format(has, budget), aeg_size_format(needs, own));
+    }
+    *out = budget - own;
+    return AEGIS_OK;
+}
+
+aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err)
+{
+    aeg_progress progress;
+    aegis_pack_result result = { 0 };
+    aegis_pack_options options = {
+        .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer,
+        .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
+    };
+    AEG_TRY(packer_memory(cli, &options.memory_bytes, err));
+    if (cli->expert_bits == 2)
+        aeg_ui_say("experts at 2 bits lose much of the model's quality");
+    aeg_progress_start(&progress, "packing");
+    const aegis_status status = aegis_pack(cli->args[0], cli->args[1], &options, &result, err);
+    aeg_progress_end(&progress);
+    AEG_TRY(status);
+    if (cli->json) {
+        aeg_json_init();
+        return aeg_ui_print_json(json_pack("{s:s, s:I, s:I, s:I, s:f}", "store", cli->args[1],
+                                           "source_bytes", (json_int_t)result.source_bytes,
+                                           "store_bytes", (json_int_t)result.store_bytes,
+                                           "peak_memory_bytes", (json_int_t)result.peak_memory_bytes,
+                                           "seconds", result.seconds), err);
+    }
+    char source[AEG_SIZE_TEXT], store[AEG_SIZE_TEXT], peak[AEG_SIZE_TEXT];
+    aeg_ui_say("packed %s: %s -> %s in %.1f s, using %s of memory", cli->args[1],
+               aeg_size_format(source, result.source_bytes), aeg_size_format(store, result.store_bytes),
+               result.seconds, aeg_size_format(peak, result.peak_memory_bytes));
+    return AEGIS_OK;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `aegis plan`: what a budget would be spent on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/size.h"
+#include "commands.h"
+#include "model_source.h"
+#include "setup.h"
+#include "ui.h"
+
+static json_t *plan_json(const aegis_plan *plan)
+{
+    aeg_json_init();
+    json_t *accounts = json_array();
+    for (uint32_t i = 0; i < plan->n_accounts; i++)
+        json_array_append_new(accounts, json_pack("{s:s, s:I}", "name", plan->accounts[i].name, "bytes",
+                                                  (json_int_t)plan->accounts[i].bytes));
+    return json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:f}",
+                     "budget", (json_int_t)plan->budget_bytes, "fits", (int)plan->fits,
+                     "minimum_budget", (json_int_t)plan->minimum_bytes, "total", (json_int_t)plan->total_bytes,
+                     "all_resident", (json_int_t)plan->all_resident_bytes, "n_ctx", (json_int_t)plan->n_ctx,
+                     "max_n_ctx", (json_int_t)plan->max_n_ctx, "accounts", accounts,
+                     "expert_slots", (json_int_t)plan->expert_slots, "experts", (json_int_t)plan->n_experts_total,
+                     "slot_bytes", (json_int_t)plan->slot_bytes, "chunk", (json_int_t)plan->chunk,
+                     "threads", (json_int_t)plan->n_threads, "predicted_decode_tok_s", plan->predicted_decode_tok_s);
+}
+
+/* The same facts as the engine's refusal. */
+static aegis_status refuse(const aegis_plan *plan, aegis_error *err)
+{
+    char list[512] = "", budget[AEG_SIZE_TEXT], minimum[AEG_SIZE_TEXT], bytes[AEG_SIZE_TEXT];
+    for (uint32_t i = 0; i < plan->n_accounts; i++) {
+        const size_t used = strlen(list);
+        if (plan->accounts[i].bytes > 0)
+            snprintf(list + used, sizeof list - used, "%s%s %s", used > 0 ? ", " : "", plan->accounts[i].name,
+                     aeg_size_format(bytes, plan->accounts[i].bytes));
+    }
+    char context[64] = "";
+    if (plan->max_n_ctx > 0)
+        snprintf(context, sizeof context, "; a context of %u tokens would fit", plan->max_n_ctx);
+    return aeg_fail(err, AEGIS_E_BUDGET,
+                    "the plan does not fit %s (%s); smallest budget for a context of %u: %s (--memory %llu)%s",
+                    aeg_size_format(budget, plan->budget_bytes), list, plan->n_ctx,
+                    aeg_size_format(minimum, plan->minimum_bytes), (unsigned long long)plan->minimum_bytes, context);
+}
+
+aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
+{
+    char store[AEG_PATH_MAX];
+    aegis_options options;
+    aegis_plan plan;
+    AEG_TRY(aeg_source_resolve(cli, store, err));
+    aeg_setup_options(cli, store, &options);
+    AEG_TRY(aegis_plan_compute(&options, &plan, err));
+    if (cli->json) {
+        AEG_TRY(aeg_ui_print_json(plan_json(&plan), err));
+    } else {
+        aeg_setup_print_plan(&plan, stdout);
+        AEG_TRY(aeg_ui_flush(err));
+    }
+    return plan.fits ? AEGIS_OK : refuse(&plan, err);
+}

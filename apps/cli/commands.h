@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* commands.h - one function per command. Each prints its answer to standard output and returns a status; the
+ * message of an error is printed by main. Thread: main. */
+#ifndef AEG_CLI_COMMANDS_H
+#define AEG_CLI_COMMANDS_H
+
+#include "options.h"
+
+aegis_status aeg_cmd_run(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_chat(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_show(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_verify(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_cache(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_tokenize(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_template(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_logits(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_eval(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_bench(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_version(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_completion(aeg_cli *cli, aegis_error *err);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model_source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "pack_child.h"
+#include "signals.h"
+#include "ui.h"
+
+bool aeg_source_is_store(const char *path)
+{
+    char manifest[AEG_PATH_MAX];
+    return aeg_path_join(manifest, path, "manifest.json", NULL) == AEGIS_OK && aeg_file_exists(manifest);
+}
+
+aegis_status aeg_source_cache_folder(char *out, aegis_error *err)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (cache != NULL && cache[0] == '/') /* relative ones are to be ignored (XDG base directories) */
+        n = snprintf(out, AEG_PATH_MAX, "%s/aegis/stores", cache);
+    else if (home != NULL && home[0] == '/')
+        n = snprintf(out, AEG_PATH_MAX, "%s/.cache/aegis/stores", home);
+    if (n < 0 || n >= AEG_PATH_MAX)
+        return aeg_fail(err, AEGIS_E_USAGE, "no place for packed models: set XDG_CACHE_HOME, or run aegis pack SRC DST");
+    return AEGIS_OK;
+}
+
+/* --- key ------------------------------------------------------------------------------------------- */
+
+/* FNV-1a, 64 bits: names stores of one user, guards nothing. */
+static uint64_t mix(uint64_t hash, const void *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text) { return mix(hash, text, strlen(text) + 1); }
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), n_end = strlen(end);
+    return n >= n_end && strcmp(name + n - n_end, end) == 0;
+}
+
+/* Files of a source; order of readdir does not matter, so each file is hashed alone and the hashes are added. */
+static aegis_status hash_folder(const char *folder, uint64_t *hash, uint32_t *n_weights, aegis_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "%s", folder);
+    uint64_t sum = 0;
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        const char *name = entry->d_name;
+        struct stat st;
+        if (!ends_with(name, ".safetensors") && !ends_with(name, ".json") && !ends_with(name, ".jinja"))
+            continue;
+        if (fstatat(dirfd(dir), name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        const int64_t facts[3] = { st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec };
+        sum += mix(mix_text(UINT64_C(0xcbf29ce484222325), name), facts, sizeof facts);
+        *n_weights += ends_with(name, ".safetensors");
+    }
+    closedir(dir);
+    *hash = mix(*hash, &sum, sizeof sum);
+    return AEGIS_OK;
+}
+
+static aegis_status make_key(char key[AEG_SOURCE_KEY], const aeg_cli *cli, const char *source, aegis_error *err)
+{
+    /* Change the text when stores of the same source get another layout. */
+    uint64_t hash = mix_text(UINT64_C(0xcbf29ce484222325), "store 1");
+    uint32_t n_weights = 0, unused = 0;
+    const int32_t bits[2] = { cli->expert_bits, cli->dense_bits };
+    hash = mix(mix_text(hash, source), bits, sizeof bits);
+    AEG_TRY(hash_folder(source, &hash, &n_weights, err));
+    if (n_weights == 0)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no *.safetensors)",
+                        cli->model);
+    if (cli->tokenizer != NULL)
+        AEG_TRY(hash_folder(cli->tokenizer, &hash, &unused, err));
+
+    char name[64];
+    const char *base = strrchr(source, '/');
+    snprintf(name, sizeof name, "%s", base != NULL && base[1] != '\0' ? base + 1 : "model");
+    for (char *p = name; *p != '\0'; p++)
+        if (!((*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') || strchr("._-", *p)))
+            *p = '_';
+    if (name[0] == '.' || name[0] == '-')
+        name[0] = '_';
+    snprintf(key, AEG_SOURCE_KEY, "%s-%016" PRIx64, name, hash);
+    return AEGIS_OK;
+}
+
+/* --- lock ------------------------------------------------------------------------------------------ */
+
+static aegis_status wait_for_lock(int fd, const char *key, bool wait, aegis_error *err)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return AEGIS_OK;
+    if (errno != EWOULDBLOCK)
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "locking %s", key);
+    if (!wait)
+        return aeg_fail(err, AEGIS_E_RUNTIME, "%s is being packed by another process", key);
+    aeg_ui_say("waiting for another process that packs %s", key);
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno == EINTR && aeg_signals_caught(false) != 0)
+            return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
+        if (errno != EINTR)
+            return aeg_fail_os(err, AEGIS_E_IO, errno, "locking %s", key);
+    }
+    return AEGIS_OK;
+}
+
+aegis_status aeg_source_lock(int *out, const char *folder, const char *key, bool wait, aegis_error *err)
+{
+    char name[AEG_SOURCE_KEY + 8], path[AEG_PATH_MAX];
+    snprintf(name, sizeof name, "%.*s.lock", AEG_SOURCE_KEY, key);
+    AEG_TRY(aeg_path_join(path, folder, name, err));
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", path);
+        const aegis_status status = wait_for_lock(fd, key, wait, err);
+        struct stat ours, now;
+        if (status != AEGIS_OK) {
+            close(fd);
+            return status;
+        }
+        /* `cache rm` may have removed the file while we waited: then our lock guards nothing. */
+        if (fstat(fd, &ours) == 0 && stat(path, &now) == 0 && ours.st_ino == now.st_ino) {
+            *out = fd;
+            return AEGIS_OK;
+        }
+        close(fd);
+    }
+}
+
+/* --- resolve --------------------------------------------------------------------------------------- */
+
+static aegis_status note_source(const char *folder, const char *key, const char *source, aegis_error *err)
+{
+    char name[AEG_SOURCE_KEY + 8], path[AEG_PATH_MAX];
+    snprintf(name, sizeof name, "%.*s.json", AEG_SOURCE_KEY, key);
+    AEG_TRY(aeg_path_join(path, folder, name, err));
+    aeg_json_init();
+    json_t *note = json_pack("{s:s%}", "source", source, strlen(source));
+    char text[2 * AEG_PATH_MAX];
+    const size_t n = note != NULL ? json_dumpb(note, text, sizeof text, 0) : 0;
+    json_decref(note);
+    if (n == 0 || n > sizeof text)
+        return AEGIS_OK; /* a path that is not UTF-8: `cache ls` shows no source */
+    return aeg_file_write(path, text, n, err);
+}
+
+static aegis_status pack_first_use(const aeg_cli *cli, const char *source, const char *folder, const char *key,
+                                   const char *store, aegis_error *err)
+{
+    AEG_TRY(aeg_make_dirs(folder, err));
+    int lock = -1;
+    AEG_TRY(aeg_source_lock(&lock, folder, key, true, err));
+    aegis_status status = AEGIS_OK;
+    if (!aeg_source_is_store(store)) { /* the other process may have packed it meanwhile */
+        aeg_ui_say("first use of %s: packing it into %s", cli->model, store);
+        status = aeg_pack_child(cli, source, store, err);
+        if (status == AEGIS_OK)
+            status = note_source(folder, key, source, err);
+    }
+    close(lock);
+    return status;
+}
+
+aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *err)
+{
+    const char *model = cli->model;
+    struct stat st;
+    if (stat(model, &st) != 0)
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
+    if (S_ISREG(st.st_mode))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s is a file, expected a store or a model folder%s", model,
+                        ends_with(model, ".gguf") ? "; GGUF files are not in this version" : "");
+    if (aeg_source_is_store(model)) {
+        if (snprintf(store, AEG_PATH_MAX, "%s", model) >= AEG_PATH_MAX)
+            return aeg_fail(err, AEGIS_E_USAGE, "path of the model is longer than %d bytes", AEG_PATH_MAX - 1);
+        return AEGIS_OK;
+    }
+    char source[AEG_PATH_MAX], folder[AEG_PATH_MAX], key[AEG_SOURCE_KEY];
+    if (realpath(model, source) == NULL)
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
+    AEG_TRY(make_key(key, cli, source, err));
+    AEG_TRY(aeg_source_cache_folder(folder, err));
+    AEG_TRY(aeg_path_join(store, folder, key, err));
+    return aeg_source_is_store(store) ? AEGIS_OK : pack_first_use(cli, source, folder, key, store, err);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "setup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/size.h"
+#include "model_source.h"
+#include "signals.h"
+#include "ui.h"
+
+void aeg_setup_options(const aeg_cli *cli, const char *store, aegis_options *out)
+{
+    static const char *const cpus[] = { NULL, "scalar", "avx2", "avx512", "neon" }; /* order of the choices */
+    *out = (aegis_options){
+        .store = store, .memory_bytes = cli->memory, .n_ctx = cli->n_ctx, .n_threads = cli->threads,
+        .cpu = cpus[cli->cpu], .activations = (aegis_activations)cli->activations, .kv = (aegis_kv)cli->kv,
+        .io = (aegis_io)cli->io, .sim_bytes_per_s = cli->sim_bytes_per_s,
+        .sim_latency_s = cli->sim_latency_us * 1e-6, .prefetch = cli->prefetch, .chunk = cli->chunk,
+        .n_checkpoints = cli->checkpoints > 0 ? (uint32_t)cli->checkpoints : 0, .telemetry = cli->telemetry,
+    };
+}
+
+aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, aegis_engine **out, aegis_error *err)
+{
+    char store[AEG_PATH_MAX];
+    aegis_options options;
+    AEG_TRY(aeg_source_resolve(cli, store, err));
+    aeg_setup_options(cli, store, &options);
+    if (cli->checkpoints < 0)
+        options.n_checkpoints = default_checkpoints;
+    AEG_TRY(aegis_engine_open(out, &options, err));
+    aeg_signals_watch(aegis_engine_cancel, *out);
+    if (aeg_signals_caught(false) != 0) {
+        aeg_setup_close(*out);
+        return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
+    }
+    if (cli->verbose) {
+        aegis_info info;
+        aegis_engine_info(*out, &info);
+        aeg_setup_print_plan(&info.plan, stderr);
+        aeg_ui_say("%s opened in %.2f s: %s, %u layers, %u experts, kernels %s, reads by %s, %u threads", info.path,
+                   info.open_seconds, info.family, info.n_layers, info.n_experts, info.cpu, info.io,
+                   info.plan.n_threads);
+    }
+    return AEGIS_OK;
+}
+
+aegis_status aeg_setup_open_text(const aeg_cli *cli, aegis_engine **out, aegis_error *err)
+{
+    char store[AEG_PATH_MAX];
+    AEG_TRY(aeg_source_resolve(cli, store, err));
+    return aegis_engine_open_text(out, store, err);
+}
+
+void aeg_setup_close(aegis_engine *engine)
+{
+    aeg_signals_watch(NULL, NULL);
+    aegis_engine_close(engine);
+}
+
+static void override(double *value, double given)
+{
+    if (!isnan(given))
+        *value = given;
+}
+
+aegis_status aeg_setup_sampling(const aeg_cli *cli, const aegis_engine *engine, aegis_sampling *s, aegis_error *err)
+{
+    aegis_sampling_default(engine, s);
+    override(&s->temperature, cli->temperature);
+    override(&s->top_p, cli->top_p);
+    override(&s->min_p, cli->min_p);
+    override(&s->repeat_penalty, cli->repeat_penalty);
+    override(&s->presence_penalty, cli->presence_penalty);
+    override(&s->frequency_penalty, cli->frequency_penalty);
+    if (cli->top_k >= 0)
+        s->top_k = cli->top_k;
+    if (cli->repeat_last_n > 0)
+        s->penalty_last_n = cli->repeat_last_n;
+    s->n_bias = cli->n_bias;
+    for (uint32_t i = 0; i < cli->n_bias; i++) {
+        s->bias[i].id = cli->bias[i].id;
+        s->bias[i].bias = cli->bias[i].bias;
+    }
+    s->seed = cli->seed;
+    if (!cli->seed_given && getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed)
+        return aeg_fail_os(err, AEGIS_E_RUNTIME, errno, "drawing a seed");
+    return aegis_sampling_check(s, err);
+}
+
+void aeg_setup_print_plan(const aegis_plan *plan, void *file)
+{
+    FILE *out = file;
+    char text[AEG_SIZE_TEXT];
+    fprintf(out, "budget %s, context %u tokens, %u threads, %u prompt tokens per step\n",
+            aeg_size_format(text, plan->budget_bytes), plan->n_ctx, plan->n_threads, plan->chunk);
+    for (uint32_t i = 0; i < plan->n_accounts; i++) {
+        const uint64_t bytes = plan->accounts[i].bytes;
+        if (bytes == 0)
+            continue;
+        fprintf(out, "  %-16s %10s  %5.1f %%\n", plan->accounts[i].name, aeg_size_format(text, bytes),
+                plan->total_bytes > 0 ? 100.0 * (double)bytes / (double)plan->total_bytes : 0.0);
+    }
+    fprintf(out, "  %-16s %10s\n", "total", aeg_size_format(text, plan->total_bytes));
+    fprintf(out, "slots for %u of %u experts, %s each", plan->expert_slots, plan->n_experts_total,
+            aeg_size_format(text, plan->slot_bytes));
+    fprintf(out, "; smallest budget %s", aeg_size_format(text, plan->minimum_bytes));
+    fprintf(out, ", all resident %s\n", aeg_size_format(text, plan->all_resident_bytes));
+    fprintf(out, "largest context at this budget: %u tokens\n", plan->max_n_ctx);
+    if (plan->predicted_decode_tok_s > 0)
+        fprintf(out, "predicted decode: %.1f tokens/s\n", plan->predicted_decode_tok_s);
+}
+
+double aeg_setup_rate(uint64_t n, uint64_t ns) { return ns == 0 ? 0 : (double)n * 1e9 / (double)ns; }
+
+double aeg_setup_hit_rate(const aegis_stats *s)
+{
+    return s->expert_uses == 0 ? 1 : (double)s->expert_hits / (double)s->expert_uses;
+}
+
+void aeg_setup_say_figures(const aegis_generated *g, const aegis_stats *s, const aegis_sampling *sampling)
+{
+    const uint64_t tokens = s->prefill_tokens + s->decode_tokens;
+    char peak[AEG_SIZE_TEXT], seed[32] = "greedy";
+    if (sampling->temperature > 0)
+        snprintf(seed, sizeof seed, "seed %lld", (long long)sampling->seed);
+    aeg_ui_say("%u tokens at %.1f tok/s, prompt %u tokens (%u reused) at %.1f tok/s, first token after %.2f s, "
+               "hit rate %.1f %%, %.2f MiB/token read, peak %s, %s", g->n_generated,
+               aeg_setup_rate(s->decode_tokens, s->decode_ns), g->n_prompt, g->n_reused,
+               aeg_setup_rate(s->prefill_tokens, s->prefill_ns), (double)g->ttft_ns * 1e-9,
+               100 * aeg_setup_hit_rate(s),
+               tokens == 0 ? 0.0 : (double)s->read_bytes / (double)tokens / 1048576.0,
+               aeg_size_format(peak, s->peak_bytes), seed);
+}
