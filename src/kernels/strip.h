@@ -69,6 +69,17 @@ AEG_INLINE uint32_t aeg_rows_of_block(const aeg_weights *w, uint32_t block)
     return left < AEG_ROWS ? left : AEG_ROWS;
 }
 
+/* Fetch the n_bytes that are AHEAD of p, for loops with several tokens: one that also computes is too slow for the
+ * hardware to run ahead across pages. With 8 tokens from memory, int8 on AVX-512: 120 -> 190 GMAC/s at 4 bits,
+ * 83 -> 139 at 8 (EPYC 9005, one core); one and two tokens gain nothing. A hint only: addresses past the end of
+ * the weights are harmless. */
+AEG_INLINE void aeg_prefetch(const uint8_t *p, uint32_t n_bytes)
+{
+    enum { AHEAD = 4096, LINE = 64 };
+    AEG_UNROLL for (uint32_t i = 0; i < n_bytes; i += LINE)
+        __builtin_prefetch((const void *)((uintptr_t)p + AHEAD + i), 0, 3);
+}
+
 AEG_INLINE int32_t aeg_load32(const void *p)
 {
     int32_t v;

@@ -63,6 +63,8 @@ AEG_INLINE void row_block(const uint32_t bits, const uint32_t n, const aeg_matmu
             for (uint32_t m = 0; m < n; m++)
                 dot[m][0] = dot[m][1] = _mm256_setzero_si256();
             for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
+                if (n > 1)
+                    aeg_prefetch(p, AEG_PLANE_BYTES * bits);
                 AEG_UNROLL for (uint32_t h = 0; h < AEG_HALVES; h++) {
                     expand(bits, p + h * AEG_HALF_BYTES, u);
                     for (uint32_t m = 0; m < n; m++)

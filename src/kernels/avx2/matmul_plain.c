@@ -21,13 +21,16 @@ AEG_INLINE void row_blocks(const uint32_t kind, const uint32_t r_n, const uint32
     AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) p[r] = w->data + (block + r) * w->block_stride;
     AEG_UNROLL for (uint32_t i = 0; i < h_n; i++)
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) y[i][m] = _mm256_setzero_ps();
-    for (size_t col = 0; col < w->n_cols; col += 4)
+    for (size_t col = 0; col < w->n_cols; col += 4) {
+        if (m_n > 2)
+            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(p[r] + col * column_bytes, 4 * column_bytes);
         AEG_UNROLL for (uint32_t t = 0; t < 4; t++)
             AEG_UNROLL for (uint32_t i = 0; i < h_n; i++) {
                 const __m256 v = aeg_load_floats(kind, p[i / 2] + (col + t) * column_bytes, i % 2);
                 AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
                     y[i][m] = _mm256_fmadd_ps(v, _mm256_set1_ps(x[m][col + t]), y[i][m]);
             }
+    }
     AEG_UNROLL for (uint32_t r = 0; r < r_n; r++)
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
             aeg_store_rows(s->y[m0 + m], w, block + r, y[2 * r][m], y[2 * r + 1][m]);

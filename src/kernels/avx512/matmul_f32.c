@@ -3,7 +3,6 @@
  * y = fma(w, x, y), column by column. One chain per output is slow alone (4 cycles per fma), so r_n row blocks
  * or m_n tokens advance together. */
 #include "kernels/avx512/matmul.h"
-
 #include "kernels/register.h"
 
 enum { MAX_BLOCKS = 4 };

@@ -2,7 +2,6 @@
 /* avx512/matmul_i16.c - int16 activations: codes widened to 16 bits, vpdpwssd. A quad's even and odd columns
  * become two operands, so the activations are reordered to (0, 2, 1, 3) once per token and plane group. */
 #include "kernels/avx512/matmul.h"
-
 #include "kernels/register.h"
 
 AEG_INLINE void reorder(int32_t *out, const int16_t *q)

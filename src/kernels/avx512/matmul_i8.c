@@ -2,7 +2,6 @@
 /* avx512/matmul_i8.c - int8 activations: vpdpbusd of 16 rows x 4 columns with a broadcast of 4 activations.
  * There is never a horizontal sum, and each code is expanded once for up to 8 tokens. */
 #include "kernels/avx512/matmul.h"
-
 #include "kernels/register.h"
 
 enum { CHAINS = 4 }; /* integer chains for one token: vpdpbusd has a latency of 4 to 5 cycles */
@@ -53,6 +52,8 @@ AEG_INLINE void row_block(const uint32_t bits, const uint32_t m_n, const aeg_mat
             AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
                 AEG_UNROLL for (uint32_t c = 0; c < CHAINS; c++) acc[m][c] = _mm512_setzero_si512();
             for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
+                if (m_n > 2)
+                    aeg_prefetch(p, AEG_PLANE_BYTES * bits);
                 add_group(bits, m_n, p, q, col, acc);
                 p += AEG_PLANE_BYTES * bits;
             }

@@ -2,7 +2,6 @@
 /* avx512/matmul_plain.c - bf16, f16 and f32 weights: y = fma(w, x, y), column by column. One chain per output
  * is slow alone (4 cycles per fma), so r_n row blocks times m_n tokens, 8 chains where possible, advance together. */
 #include "kernels/avx512/matmul.h"
-
 #include "kernels/register.h"
 
 enum { MAX_BLOCKS = 8 };
@@ -22,13 +21,16 @@ AEG_INLINE void row_blocks(const uint32_t kind, const uint32_t r_n, const uint32
         p[r] = w->data + (block + r) * w->block_stride;
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) y[r][m] = _mm512_setzero_ps();
     }
-    for (size_t col = 0; col < w->n_cols; col += 4)
+    for (size_t col = 0; col < w->n_cols; col += 4) {
+        if (m_n > 2)
+            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(p[r] + col * column_bytes, 4 * column_bytes);
         AEG_UNROLL for (uint32_t t = 0; t < 4; t++)
             AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) {
                 const __m512 v = aeg_load_floats(kind, p[r] + (col + t) * column_bytes);
                 AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
                     y[r][m] = _mm512_fmadd_ps(v, _mm512_set1_ps(x[m][col + t]), y[r][m]);
             }
+    }
     AEG_UNROLL for (uint32_t r = 0; r < r_n; r++)
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) aeg_store_rows(s->y[m0 + m], w, block + r, y[r][m]);
 }
