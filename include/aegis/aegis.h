@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aegis.h - the engine: open a store inside a memory budget, evaluate tokens, sample, generate.
+/* style: long: the public API reads as one book.
+ *
+ * aegis.h - the engine: open a store inside a memory budget, evaluate tokens, sample, generate.
  *
  * Simple part first: aegis_engine_open, aegis_generate, aegis_engine_close. Everything an open engine uses
  * was planned before the first weight was read; opening is refused (AEGIS_E_BUDGET) when it cannot fit.
