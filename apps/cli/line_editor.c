@@ -252,7 +252,6 @@ static aeg_line_result read_edited(aeg_line_editor *e, aeg_buffer *out, aegis_er
     fputs("\033[?2004l", stdout);
     fflush(stdout);
     if (e->interrupted) {
-        e->lib.el_set(e->edit, EL_REFRESH);
         fputs("\n", stdout);
         return e->was_empty ? AEG_LINE_INTERRUPTED_EMPTY : AEG_LINE_INTERRUPTED;
     }

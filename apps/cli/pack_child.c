@@ -3,58 +3,45 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process.h"
+#include "commands.h"
 #include "signals.h"
+#include "ui.h"
 
-typedef struct {
-    const char *argv[16];
-    char memory[32], expert_bits[16], dense_bits[16];
-} child_args;
-
-static const char *bits_text(char *out, size_t size, int32_t bits)
+/* The child's command line. We wait in the meantime and count to the same budget. */
+static aeg_cli child_options(const aeg_cli *cli, const char *src, const char *dst)
 {
-    if (bits < 0)
-        return "keep";
-    snprintf(out, size, "%d", (int)bits);
-    return out;
+    aeg_cli child;
+    aeg_process_memory now = { 0 };
+    aeg_options_init(&child);
+    aeg_process_memory_now(&now);
+    child.command = AEG_CMD_PACK;
+    child.n_args = 2;
+    child.args[0] = src;
+    child.args[1] = dst;
+    child.expert_bits = cli->expert_bits;
+    child.dense_bits = cli->dense_bits;
+    child.tokenizer = cli->tokenizer;
+    if (cli->memory != 0)
+        child.memory = cli->memory > now.rss_bytes ? cli->memory - now.rss_bytes : 1;
+    return child;
 }
 
-static void make_args(child_args *a, const aeg_cli *cli, const char *src, const char *dst)
+/* Never returns. */
+static void run_child(const aeg_cli *cli, const char *src, const char *dst)
 {
-    size_t n = 0;
-    a->argv[n++] = "aegis";
-    a->argv[n++] = "pack";
-    if (cli->memory != 0) {
-        /* We wait in the meantime, and count to the same budget. */
-        aeg_process_memory now = { 0 };
-        aeg_process_memory_now(&now);
-        snprintf(a->memory, sizeof a->memory, "%llu",
-                 (unsigned long long)(cli->memory > now.rss_bytes ? cli->memory - now.rss_bytes : 1));
-        a->argv[n++] = "--memory";
-        a->argv[n++] = a->memory;
-    }
-    if (cli->expert_bits != 0) {
-        a->argv[n++] = "--expert-bits";
-        a->argv[n++] = bits_text(a->expert_bits, sizeof a->expert_bits, cli->expert_bits);
-    }
-    if (cli->dense_bits != 0) {
-        a->argv[n++] = "--dense-bits";
-        a->argv[n++] = bits_text(a->dense_bits, sizeof a->dense_bits, cli->dense_bits);
-    }
-    if (cli->tokenizer != NULL) {
-        a->argv[n++] = "--tokenizer";
-        a->argv[n++] = cli->tokenizer;
-    }
-    a->argv[n++] = "--";
-    a->argv[n++] = src;
-    a->argv[n++] = dst;
-    a->argv[n] = NULL;
+    aegis_error err = { .status = AEGIS_OK };
+    aeg_cli child = child_options(cli, src, dst);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* standard output is for answers */
+    const aegis_status status = aeg_cmd_pack(&child, &err);
+    if (status != AEGIS_OK && status != AEGIS_E_CANCELLED)
+        aeg_ui_say("%s", err.message);
+    _exit(aegis_exit_code(status));
 }
 
 static aegis_status status_of_exit(int code)
@@ -87,18 +74,14 @@ static aegis_status wait_for(pid_t child, aegis_error *err)
 
 aegis_status aeg_pack_child(const aeg_cli *cli, const char *src, const char *dst, aegis_error *err)
 {
-    child_args args;
-    make_args(&args, cli, src, dst);
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child < 0)
         return aeg_fail_os(err, AEGIS_E_RUNTIME, errno, "starting the packing process");
     if (child == 0) {
-        /* Standard output is for answers. If we die, the child stops, and cleans up after itself. */
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* if we die, it stops and cleans up after itself */
         if (getppid() == parent)
-            execv("/proc/self/exe", (char *const *)args.argv);
+            run_child(cli, src, dst);
         _exit(1);
     }
     return wait_for(child, err);
