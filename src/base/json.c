@@ -5,18 +5,53 @@
 
 static aeg_memory json_memory = { .name = "json" };
 
-/* Jansson 2.14 ignores a failed growth of its string buffer and drops a character: a value that
- * parsed while an allocation failed cannot be trusted, so we remember that one did. */
-static _Thread_local bool refused;
+/* Jansson 2.14 ignores a failed growth of its lexer's text buffer: a character is dropped, and if that
+ * was a closing quote the lexer then reads past the end (or asserts). So that buffer must never fail to grow. It is
+ * the first block of a parse and only ever doubles; once memory was refused, its growth comes from a reserve
+ * that was set aside for the longest token of the text, every other request fails, and the parse ends soon. */
+static _Thread_local struct {
+    bool parsing, refused;
+    void *buffer, *grown;     /* the text buffer; a block that may be about to replace it */
+    size_t size;              /* of buffer; 0 before the first block */
+    uint8_t *reserve;
+    size_t reserve_bytes, reserve_used;
+} lexer;
+
+static void *take_reserve(size_t n)
+{
+    const size_t at = (lexer.reserve_used + 15) / 16 * 16;
+    if (n != 2 * lexer.size || at > lexer.reserve_bytes || n > lexer.reserve_bytes - at)
+        return NULL;
+    lexer.reserve_used = at + n;
+    return lexer.reserve + at;
+}
 
 static void *json_malloc_hook(size_t n)
 {
-    void *p = aeg_malloc(&json_memory, n);
-    if (p == NULL)
-        refused = true;
+    void *p = lexer.parsing && lexer.refused ? NULL : aeg_malloc(&json_memory, n);
+    if (p == NULL) {
+        lexer.refused = true;
+        p = lexer.parsing && lexer.size > 0 ? take_reserve(n) : NULL;
+    }
+    if (lexer.parsing && lexer.size == 0) {
+        lexer.buffer = p;
+        lexer.size = n;
+    } else if (lexer.parsing && n == 2 * lexer.size) {
+        lexer.grown = p;
+    }
     return p;
 }
-static void json_free_hook(void *p) { aeg_free(&json_memory, p); }
+
+static void json_free_hook(void *p)
+{
+    const uint8_t *byte = p;
+    if (lexer.parsing && p != NULL && p == lexer.buffer) {
+        lexer.buffer = lexer.grown;
+        lexer.size *= 2;
+    }
+    if (lexer.reserve == NULL || byte < lexer.reserve || byte >= lexer.reserve + lexer.reserve_bytes)
+        aeg_free(&json_memory, p);
+}
 
 aeg_memory *aeg_json_memory(void) { return &json_memory; }
 
@@ -53,23 +88,58 @@ static bool too_deep(const char *text, size_t n, int limit)
     return false;
 }
 
+/* Bytes of the longest string (quotes and escapes included), number or word. */
+static size_t longest_token(const char *text, size_t n)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < n;) {
+        const size_t begin = i;
+        if (text[i++] == '"') {
+            while (i < n && text[i] != '"')
+                i += text[i] == '\\' ? 2 : 1;
+            i = i < n ? i + 1 : n;
+        } else {
+            while (i < n && text[i] != '"' && text[i] != ',' && (uint8_t)text[i] > ' ')
+                i++;
+        }
+        if (i - begin > longest)
+            longest = i - begin;
+    }
+    return longest;
+}
+
 aegis_status aeg_json_parse(json_t **out, const char *text, size_t n, const char *path,
                             aegis_status status, aegis_error *err)
 {
-    enum { MAX_DEPTH = 64 };
+    enum { MAX_DEPTH = 64, FIRST = 16 };
     aeg_json_init();
     if (too_deep(text, n, MAX_DEPTH))
         return aeg_fail(err, status, "%s: JSON nested deeper than %d levels", path, MAX_DEPTH);
-    json_error_t e;
-    refused = false;
-    json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (refused) {
-        json_decref(value);
+    /* the buffer doubles until the token fits; all its sizes together are at most twice the last */
+    const size_t reserve_bytes = 4 * (longest_token(text, n) + 2 * FIRST);
+    uint8_t *reserve = aeg_malloc(&json_memory, reserve_bytes);
+    if (reserve == NULL)
         return aeg_fail(err, AEGIS_E_MEMORY, "%s: no memory for its JSON", path);
+    json_error_t e;
+    lexer.parsing = true;
+    lexer.refused = false;
+    lexer.buffer = lexer.grown = NULL;
+    lexer.size = lexer.reserve_used = 0;
+    lexer.reserve = reserve;
+    lexer.reserve_bytes = reserve_bytes;
+    json_t *value = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    lexer.parsing = false;
+    if (lexer.refused) {
+        json_decref(value);
+        value = NULL;
+        status = aeg_fail(err, AEGIS_E_MEMORY, "%s: no memory for its JSON", path);
+    } else if (value == NULL) {
+        aeg_fail(err, status, "%s: not valid JSON at line %d column %d: %s", path, e.line, e.column, e.text);
     }
+    lexer.reserve = NULL;
+    aeg_free(&json_memory, reserve);
     if (value == NULL)
-        return aeg_fail(err, status, "%s: not valid JSON at line %d column %d: %s", path, e.line, e.column,
-                        e.text);
+        return status;
     *out = value;
     return AEGIS_OK;
 }

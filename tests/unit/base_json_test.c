@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/t.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -128,6 +129,36 @@ static void every_failing_allocation_is_a_clean_error(void **state)
     t_no_leak(aeg_json_memory());
 }
 
+/* Strings and numbers of every length that make the lexer's buffer grow, and a ceiling at every byte: Jansson must
+ * never go on with a character missing. */
+static void a_ceiling_anywhere_is_a_clean_error(void **state)
+{
+    (void)state;
+    char text[2048];
+    size_t n = 0;
+    aeg_memory *memory = aeg_json_memory();
+    n += (size_t)sprintf(text + n, "{\"k\":[");
+    for (int length = 1; length < 300; length = length * 3 / 2 + 1)
+        n += (size_t)sprintf(text + n, "\"\\n%0*d\\u00e9\\\\\", 0.%0*d, {\"%0*d\": null}, ", length, 7, length / 2 + 1, 1, length, 3);
+    n += (size_t)sprintf(text + n, "1]}");
+    const uint64_t saved = memory->ceiling;
+    for (uint64_t room = 16;; room += 24) {
+        json_t *v = NULL;
+        aegis_error err;
+        memory->ceiling = memory->in_use + room;
+        const aegis_status status = aeg_json_parse(&v, text, n, "f", AEGIS_E_MODEL, &err);
+        memory->ceiling = saved;
+        if (status == AEGIS_OK) {
+            assert_true(room > 2000);
+            json_decref(v);
+            break;
+        }
+        T_FAILS(status, &err, AEGIS_E_MEMORY, "f: no memory");
+        t_no_leak(memory);
+    }
+    t_no_leak(memory);
+}
+
 int main(void)
 {
     aeg_json_init();
@@ -137,6 +168,7 @@ int main(void)
         cmocka_unit_test(bad_texts_are_refused),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(every_failing_allocation_is_a_clean_error),
+        cmocka_unit_test(a_ceiling_anywhere_is_a_clean_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
