@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# pack, show, verify, the cache of first use, plan.
+. "$(dirname "$0")/lib.sh"
+
+expect 0 pack $AEGIS pack "$demo" packed --json
+json "j['store_bytes'] > 2**20 and j['seconds'] > 0"
+expect 2 "pack onto a store" $AEGIS pack "$demo" packed
+expect 0 show $AEGIS show packed --json
+json "j['hparams']['n_layers'] == 12 and j['hparams']['n_experts'] == 64"
+expect 0 "show source" $AEGIS show "$demo"
+answers "n_layers"
+expect 0 verify $AEGIS verify packed
+answers "every hash matches"
+cp -r packed broken
+printf X | dd of=broken/experts.bin bs=1 seek=70000 conv=notrunc 2> dd.txt
+expect 4 "verify a broken store" $AEGIS verify broken
+says "experts"
+rm broken/dense.bin
+expect 4 "run a store without dense.bin" $AEGIS run broken -p hi
+mkdir source && echo '{}' > source/config.json && head -c 100 "$demo/model.safetensors" > source/model.safetensors
+expect 4 "a truncated source" $AEGIS run source -p hi
+silent
+expect 0 "nothing half packed" find cache -name manifest.json
+silent
+expect 4 "verify a source" $AEGIS verify "$demo"
+
+# plan: the keys that scripts rely on; a refusal names the accounts and the smallest budget that works.
+expect 0 "plan" $AEGIS plan packed --memory 1GiB -c 512 --json
+json "all(k in j for k in ('budget', 'fits', 'minimum_budget', 'max_n_ctx', 'accounts', 'expert_slots', 'predicted_decode_tok_s'))"
+json "j['budget'] == 2**30 and j['fits'] is True and all(set(a) >= {'name', 'bytes'} for a in j['accounts'])"
+json "sum(a['bytes'] for a in j['accounts']) == j['total'] <= j['budget']"
+minimum=$(python3 -c "import json; print(json.load(open('stdout.txt'))['minimum_budget'])")
+expect 0 "plan at the minimum" $AEGIS plan packed --memory "$minimum" -c 512
+answers "expert slots"
+expect 3 "plan below the minimum" $AEGIS plan packed --memory $((minimum - 1)) -c 512 --json
+json "j['fits'] is False and j['minimum_budget'] == $minimum"
+says "--memory $minimum"
+expect 3 "run below the minimum" $AEGIS run packed -p hi --memory $((minimum - 1)) -c 512
+says "$minimum"
+silent
+expect 0 "run at the minimum" $AEGIS run packed -p "hi" --memory "$minimum" -c 512 -n 4 --raw
+
+# First use: two at once pack once; a changed source packs again; pack options make another store.
+cp -r "$demo" model
+$AEGIS tokenize model -p one > one.txt 2> one.err &
+$AEGIS tokenize model -p two > two.txt 2> two.err &
+wait
+[ "$(cat one.err two.err | grep -c 'packed ')" -eq 1 ] || fail "two at once: $(cat one.err two.err)"
+[ -s one.txt ] && [ -s two.txt ] || fail "two at once: no tokens"
+expect 0 "second use" $AEGIS tokenize model -p three
+[ -z "$err" ] || fail "second use says: $err"
+expect 0 ls $AEGIS cache ls --json
+json "len(j['stores']) == 1 and j['stores'][0]['source'].endswith('/model') and j['stores'][0]['bytes'] > 2**20"
+key=$(python3 -c "import json; print(json.load(open('stdout.txt'))['stores'][0]['key'])")
+touch model/config.json
+expect 0 "changed source" $AEGIS tokenize model -p x --memory 64MiB
+says "first use"
+expect 0 "ls" $AEGIS cache ls
+[ "$(wc -l < stdout.txt)" -eq 2 ] || fail "cache ls: $out"
+expect 0 rm $AEGIS cache rm "$key"
+expect 2 "rm twice" $AEGIS cache rm "$key"
+expect 2 "rm of a path" $AEGIS cache rm ../../model
+expect 2 "rm of nothing" $AEGIS cache rm
+expect 0 "rm --all" $AEGIS cache rm --all
+expect 0 "ls of nothing" $AEGIS cache ls
+silent
+expect 0 "a bad folder left nothing" find cache -name '*manifest*'
+silent
+finish
