@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,12 +104,17 @@ static aegis_status cache_ls(const aeg_cli *cli, const char *folder, aegis_error
     return aeg_ui_flush(err);
 }
 
-/* A store is one level of files; deeper folders are not ours and make the rmdir fail. */
+/* A store is one level of files; deeper folders are not ours and make the rmdir fail. A packer holds a lock on the
+ * folder it writes to. */
 static aegis_status remove_folder(const char *path, aegis_error *err)
 {
     DIR *dir = opendir(path);
     if (dir == NULL)
         return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", path);
+    if (flock(dirfd(dir), LOCK_EX | LOCK_NB) != 0) {
+        closedir(dir);
+        return aeg_fail(err, AEGIS_E_RUNTIME, "%s is being packed by another process", path);
+    }
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL)
         if (!is_dots(entry->d_name))
@@ -140,7 +146,7 @@ static aegis_status remove_store(const char *folder, const char *key, aegis_erro
     return status;
 }
 
-/* Folders without a manifest are what a killed packer left; their names begin with the key they were for. */
+/* Folders that are no store are what a killed packer left. */
 static aegis_status remove_all(const char *folder, aegis_error *err)
 {
     DIR *dir = opendir(folder);
