@@ -68,18 +68,6 @@ static void choose_kernels(aegis_engine *e)
         aeg_log(AEG_LOG_NOTICE, "computing with the scalar kernels, which are slow");
 }
 
-/* What was planned must really be what the process needs: the part outside the arenas is an estimate, so look. */
-static aegis_status check_runtime(const aegis_engine *e, aegis_error *err)
-{
-    aeg_process_memory now;
-    const uint64_t planned = aeg_account_bytes(&e->accounts, AEG_ACCT_RUNTIME);
-    if (aeg_process_memory_now(&now) && now.rss_bytes > planned + aeg_account_bytes(&e->accounts, AEG_ACCT_TEXT))
-        return aeg_fail(err, AEGIS_E_BUDGET,
-                        "the process already holds %llu bytes before opening, the plan expected at most %llu",
-                        (unsigned long long)now.rss_bytes, (unsigned long long)planned);
-    return AEGIS_OK;
-}
-
 static aegis_status open_parts(aegis_engine *e, const aegis_options *options, aegis_error *err)
 {
     AEG_TRY(open_store(e, options, err));
@@ -89,7 +77,6 @@ static aegis_status open_parts(aegis_engine *e, const aegis_options *options, ae
     AEG_TRY(aeg_engine_plan(e, err));
     if (!e->plan.fits)
         return aeg_engine_refuse(&e->plan, err);
-    AEG_TRY(check_runtime(e, err));
 
     const aeg_accounts measured = e->accounts;
     AEG_TRY(aeg_accounts_map(&e->accounts, &measured, err));

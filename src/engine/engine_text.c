@@ -139,19 +139,37 @@ aegis_status aegis_token_bytes(aegis_engine *e, uint32_t id, const char **bytes,
     return AEGIS_OK;
 }
 
+/* A special token's name as the template's variable; NULL if the model has none. */
+static const char *token_name(const aegis_engine *e, uint32_t id, char *out, size_t size)
+{
+    const uint8_t *bytes = NULL;
+    size_t n = 0;
+    if (e->tokenizer == NULL || id == AEG_TOKEN_NONE || !aeg_tokenizer_token(e->tokenizer, id, &bytes, &n) || n >= size)
+        return NULL;
+    memcpy(out, bytes, n);
+    out[n] = '\0';
+    return out;
+}
+
 aegis_status aegis_template(aegis_engine *e, const char *messages_json, const char *tools_json, int think,
                             bool add_generation_prompt, char **text, size_t *n, aegis_error *err)
 {
     if (e->template == NULL)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: the store has no chat template; use --raw", e->store->path);
+    char bos[AEG_TOKEN_MAX_BYTES + 1], eos[AEG_TOKEN_MAX_BYTES + 1];
+    const bool has = e->tokenizer != NULL;
+    const aeg_chat_options options = {
+        .add_generation_prompt = add_generation_prompt,
+        .enable_thinking = think < 0 ? AEG_THINKING_UNSET : think > 0 ? AEG_THINKING_ON : AEG_THINKING_OFF,
+        .bos_token = has ? token_name(e, aeg_tokenizer_bos(e->tokenizer), bos, sizeof bos) : NULL,
+        .eos_token = has ? token_name(e, aeg_tokenizer_eos(e->tokenizer), eos, sizeof eos) : NULL,
+        .now = time(NULL),
+    };
     json_t *messages = NULL, *tools = NULL;
     aegis_status status = AEGIS_OK;
     AEG_TRY_GOTO(aeg_json_parse(&messages, messages_json, strlen(messages_json), "messages", AEGIS_E_USAGE, err));
     if (tools_json != NULL)
         AEG_TRY_GOTO(aeg_json_parse(&tools, tools_json, strlen(tools_json), "tools", AEGIS_E_USAGE, err));
-    const aeg_chat_options options = { .add_generation_prompt = add_generation_prompt,
-                                       .enable_thinking = think < 0 ? AEG_CHAT_UNSET : think > 0 ? AEG_CHAT_TRUE : AEG_CHAT_FALSE,
-                                       .now = time(NULL) };
     status = aeg_chat_render(e->template, messages, tools, &options, text, n, &results, err);
 done:
     json_decref(messages);

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/process.h"
 #include "plan/plan.h"
 
 /* Measured on x86-64 Linux 6 (tests/property/budget); the rest of a process that has mapped no arena. */
 enum {
     ANON_BYTES = 1536 << 10,      /* heap, main stack, relocated data of libraries            */
     KERNEL_BYTES = 768 << 10,     /* task, descriptors, page tables of the libraries, rings   */
+    MORE_BYTES = 512 << 10,       /* what a process that holds more than that still grows by  */
     THREAD_BYTES = 48 << 10,      /* kernel stack and task of one more thread                 */
     MAX_FILES = 64,
 };
@@ -72,5 +74,10 @@ uint64_t aeg_runtime_bytes(uint32_t n_threads, uint64_t mapped_bytes)
 {
     /* 8 bytes of page table per 4 KiB page, and a little for the upper levels of each arena. */
     const uint64_t page_tables = aeg_align_up(mapped_bytes / 512, AEG_PAGE) + 2 * AEG_N_ACCOUNTS * AEG_PAGE;
-    return mapped_file_bytes() + ANON_BYTES + KERNEL_BYTES + (uint64_t)n_threads * THREAD_BYTES + page_tables;
+    uint64_t process = mapped_file_bytes() + ANON_BYTES;
+    /* A program that embeds the engine may hold more already: then that is what it costs. */
+    aeg_process_memory now;
+    if (aeg_process_memory_now(&now))
+        process = AEG_MAX(process, now.rss_bytes + MORE_BYTES);
+    return process + KERNEL_BYTES + (uint64_t)n_threads * THREAD_BYTES + page_tables;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_stores OUT_DIR SOURCE_DIR E3_DIR - pack the stores that engine tests use, afresh each time. */
+/* make_stores OUT_DIR SOURCE_DIR TEST_DATA_DIR - pack the stores that engine tests use, afresh each time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,20 @@ int main(int argc, char **argv)
 {
     if (argc != 4)
         return 2;
-    char demo[4096], tiny[4096];
+    static const struct { const char *name, *from; int in_source, expert_bits, dense_bits; } stores[] = {
+        { "demo", "models/demo", 1, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
+        { "demo-e3", "demo-mlx4e3", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
+        { "demo-exact", "demo-exact", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
+        { "demo-e3-exact", "demo-e3-exact", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
+        { "tiny-keep", "tests/data/qwen35moe-tiny", 1, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "tiny-4", "tests/data/qwen35moe-tiny", 1, 4, 4 },
+    };
     mkdir(argv[1], 0755);
-    snprintf(demo, sizeof demo, "%s/models/demo", argv[2]);
-    snprintf(tiny, sizeof tiny, "%s/tests/data/qwen35moe-tiny", argv[2]);
-    return pack(argv[1], "demo", demo, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT) ||
-           pack(argv[1], "demo-e3", argv[3], AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT) ||
-           pack(argv[1], "tiny-keep", tiny, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP) ||
-           pack(argv[1], "tiny-4", tiny, 4, 4);
+    for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {
+        char src[4096];
+        snprintf(src, sizeof src, "%s/%s", argv[stores[i].in_source ? 2 : 3], stores[i].from);
+        if (pack(argv[1], stores[i].name, src, stores[i].expert_bits, stores[i].dense_bits) != 0)
+            return 1;
+    }
+    return 0;
 }

@@ -22,7 +22,8 @@ aegis_engine *t_engine_open(const aegis_options *options)
 
 uint32_t *t_ids(const t_tensor *t, size_t *n)
 {
-    uint32_t *ids = test_malloc((size_t)t->n_elements * sizeof *ids);
+    uint32_t *ids = malloc((size_t)t->n_elements * sizeof *ids);
+    T_CHECK(ids != NULL);
     for (uint64_t i = 0; i < t->n_elements; i++)
         ids[i] = (uint32_t)t_tensor_i64(t, i);
     *n = (size_t)t->n_elements;

@@ -10,6 +10,9 @@
 /* Stores packed into the build tree by the test `stores` (tests/support/make_stores.c). */
 #define T_STORE_DEMO AEGIS_STORES_DIR "/demo"             /* models/demo as it is            */
 #define T_STORE_DEMO_E3 AEGIS_STORES_DIR "/demo-e3"       /* experts at 3 bits               */
+/* The same two with the norm weights that the goldens were computed with (tests/data/README.md). */
+#define T_STORE_DEMO_EXACT AEGIS_STORES_DIR "/demo-exact"
+#define T_STORE_DEMO_E3_EXACT AEGIS_STORES_DIR "/demo-e3-exact"
 #define T_STORE_TINY_KEEP AEGIS_STORES_DIR "/tiny-keep"   /* qwen35moe-tiny, bf16 kept       */
 #define T_STORE_TINY_4 AEGIS_STORES_DIR "/tiny-4"         /* the same at 4 bits              */
 
