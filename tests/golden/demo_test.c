@@ -218,7 +218,7 @@ static void int8_answers_alike(void **state) { (void)state; check_prompts_greedy
 static void e3_int8_answers_alike(void **state) { (void)state; check_prompts_greedy(T_STORE_DEMO_E3_EXACT, GOLDEN_E3, AEGIS_ACTIVATIONS_INT8, 0.3f); }
 
 /* As it ships, its norms rounded to bf16 by the MLX form: the answers stay, KL against the unrounded ones is 0.002. */
-static void shipped_answers_alike_f32(void **state) { (void)state; check_prompts_greedy(T_STORE_DEMO, GOLDEN_4, AEGIS_ACTIVATIONS_F32, 0.1f); }
+static void shipped_answers_alike_f32(void **state) { (void)state; check_prompts_greedy(T_STORE_DEMO, GOLDEN_4, AEGIS_ACTIVATIONS_F32, 0.3f); }
 static void shipped_answers_alike_int8(void **state) { (void)state; check_prompts_greedy(T_STORE_DEMO, GOLDEN_4, AEGIS_ACTIVATIONS_INT8, 0.3f); }
 static void shipped_e3_answers_alike_int8(void **state) { (void)state; check_prompts_greedy(T_STORE_DEMO_E3, GOLDEN_E3, AEGIS_ACTIVATIONS_INT8, 0.3f); }
 static void shipped_eval_int8(void **state) { (void)state; check_eval(T_STORE_DEMO, GOLDEN_4, REF_512, AEGIS_ACTIVATIONS_INT8, 0.007, 0.01); }
