@@ -92,6 +92,24 @@ static aeg_io_kind resolve_kind(const aeg_io_config *cfg, bool measuring)
     return AEG_IO_PREAD;
 }
 
+uint64_t aeg_io_system_bytes(const aeg_io_config *cfg)
+{
+    enum {
+        RING_ENTRY = 64 + 2 * 16 + 4 + 512, /* submission, two completions, index, the kernel's request */
+        RING_FIXED = 64 << 10,
+        PAGE_ENTRY = 16,                    /* a registered buffer keeps one such entry per page */
+        THREAD = 40 << 10,                  /* kernel stack and task */
+    };
+    const uint64_t n_threads = cfg->n_threads == 0 ? DEFAULT_THREADS : cfg->n_threads;
+    switch (resolve_kind(cfg, true)) {
+    case AEG_IO_URING:
+        return RING_FIXED + 2ull * cfg->depth * RING_ENTRY + aeg_div_up(cfg->buffer_bytes, AEG_PAGE) * PAGE_ENTRY;
+    case AEG_IO_PREAD:
+    case AEG_IO_SIM: return n_threads * THREAD;
+    default: return 0;
+    }
+}
+
 static io_ring make_ring(aeg_arena *arena, uint32_t n)
 {
     return (io_ring){ .items = AEG_ARENA_ARRAY(arena, uint32_t, n), .capacity = n };

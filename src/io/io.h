@@ -84,6 +84,10 @@ typedef struct {
 } aeg_io_stats;
 aeg_io_stats aeg_io_get_stats(const aeg_io *io);
 
+/* For the plan: kernel memory that opening with `cfg` makes the machine hold besides the arena (rings, the table
+ * of a registered buffer's pages, reading threads). An upper estimate; touches no file. */
+uint64_t aeg_io_system_bytes(const aeg_io_config *cfg);
+
 /* "io_uring, O_DIRECT, registered buffers" */
 const char *aeg_io_describe(const aeg_io *io);
 const char *aeg_io_file_name(const aeg_io *io, uint32_t file); /* its path, for messages */

@@ -25,7 +25,7 @@ typedef struct {
 } uring;
 
 /* COOP_TASKRUN: completions are collected when we ask and do not interrupt the arithmetic. SINGLE_ISSUER
- * is not used: it ties the ring to a thread, and gained nothing measurable (ADR 0003). */
+ * is not used: it ties the ring to the thread that made it, and opening and decoding may be different threads. */
 static int make_ring(struct io_uring *ring, uint32_t depth)
 {
     static const uint32_t flags[] = { IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0 };

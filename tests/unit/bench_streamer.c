@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads of one expert record at a time from random places of a big file, by back end and depth, beside a plain
  * sequential direct reader. Not a test: run by hand,
- *     bench_streamer FOLDER [record_bytes [file_MiB [reads]]]
- * and it deletes its file. One row per setting: GB/s, and the processor time one read costs. */
+ *     bench_streamer FOLDER [record_bytes [file_MiB [reads [rounds]]]]
+ * and it deletes its file. All settings run in turn, `rounds` times over. One row per setting: GB/s (median, least,
+ * most) and the processor time that one record costs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,24 +52,26 @@ static void make_file(const char *path, uint64_t bytes)
     close(fd);
 }
 
-static void sequential(const char *path, uint64_t bytes)
-{
-    const int fd = open(path, O_RDONLY | O_DIRECT);
-    const uint64_t piece = 8 << 20, start = aeg_now_ns(), limit = AEG_MIN(bytes, 1u << 30);
-    uint64_t at = 0;
-    const double cpu = cpu_seconds();
-    while (at < limit && pread(fd, region, piece, (off_t)at) == (ssize_t)piece)
-        at += piece;
-    printf("sequential 8 MiB direct reads,,,%.2f,%.0f\n", (double)at / (double)(aeg_now_ns() - start),
-           (cpu_seconds() - cpu) * 1e6 / ((double)at / (double)record_bytes));
-    close(fd);
-}
+enum { MAX_ROUNDS = 15 };
 
 typedef struct {
     aeg_io_kind kind;
-    uint32_t depth, parts;
+    uint32_t depth, parts; /* depth 0: the sequential reader */
     bool registered;
+    char name[64];
+    double rates[MAX_ROUNDS], cpu_us;
 } setting;
+
+static double sequential(const char *path, uint64_t bytes)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECT);
+    const uint64_t piece = 8 << 20, start = aeg_now_ns(), limit = AEG_MIN(bytes, n_reads * record_bytes);
+    uint64_t at = 0;
+    while (at < limit && pread(fd, region, piece, (off_t)at) == (ssize_t)piece)
+        at += piece;
+    close(fd);
+    return (double)at / (double)(aeg_now_ns() - start);
+}
 
 static void queue_record(aeg_io *io, const setting *s, uint64_t number)
 {
@@ -82,24 +85,31 @@ static void queue_record(aeg_io *io, const setting *s, uint64_t number)
     }
 }
 
-static void run(const char *path, const setting *s)
+static aeg_io *open_io(const char *path, const setting *s, aeg_arena *arena)
 {
     aeg_io_config cfg = { .kind = s->kind, .depth = s->depth * s->parts, .n_files = 1, .paths = { path },
                           .n_threads = AEG_MIN(s->depth, 16) };
     aegis_error err;
     aeg_io *io = NULL;
-    aeg_arena arena = aeg_arena_measure("io");
+    *arena = aeg_arena_measure("io");
     if (s->registered)
         cfg.buffer = region, cfg.buffer_bytes = REGION_SLOTS * record_bytes;
-    aegis_status status = aeg_io_open(&io, &arena, &cfg, &err);
+    aegis_status status = aeg_io_open(&io, arena, &cfg, &err);
     if (status == AEGIS_OK)
-        status = aeg_arena_map(&arena, "io", arena.used, false, &err);
+        status = aeg_arena_map(arena, "io", arena->used, false, &err);
     if (status == AEGIS_OK)
-        status = aeg_io_open(&io, &arena, &cfg, &err);
-    if (status != AEGIS_OK) {
-        printf("# %s\n", err.message);
-        return;
-    }
+        status = aeg_io_open(&io, arena, &cfg, &err);
+    if (status == AEGIS_OK)
+        return io;
+    fprintf(stderr, "%s\n", err.message);
+    exit(1);
+}
+
+static double run(const char *path, setting *s)
+{
+    aeg_arena arena;
+    aegis_error err;
+    aeg_io *io = open_io(path, s, &arena);
     const uint64_t start = aeg_now_ns();
     const double cpu = cpu_seconds();
     uint64_t queued = 0, left = n_reads * s->parts;
@@ -108,18 +118,26 @@ static void run(const char *path, const setting *s)
         while (queued < n_reads && aeg_io_room(io) >= s->parts)
             queue_record(io, s, queued++);
         uint32_t n = 0;
-        if (aeg_io_submit(io, &err) != AEGIS_OK || aeg_io_wait(io, 1, done, 64, &n, &err) != AEGIS_OK)
+        /* Both parts of a record are waited for: that is when it can be used. */
+        if (aeg_io_submit(io, &err) != AEGIS_OK || aeg_io_wait(io, s->parts, done, 64, &n, &err) != AEGIS_OK)
             exit(1);
         for (uint32_t i = 0; i < n; i++)
             if (done[i].os_code != 0)
                 exit(1);
         left -= n;
     }
-    printf("%s,%u,%u,%.2f,%.0f\n", aeg_io_describe(io), s->depth, s->parts,
-           (double)(n_reads * record_bytes) / (double)(aeg_now_ns() - start), (cpu_seconds() - cpu) * 1e6 / (double)n_reads);
-    fflush(stdout);
+    const double rate = (double)(n_reads * record_bytes) / (double)(aeg_now_ns() - start);
+    s->cpu_us = (cpu_seconds() - cpu) * 1e6 / (double)n_reads;
+    snprintf(s->name, sizeof s->name, "%s", aeg_io_describe(io));
     aeg_io_close(io);
     aeg_arena_unmap(&arena);
+    return rate;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
 static void show_notice(void *ctx, aeg_log_level level, const char *line)
@@ -130,8 +148,9 @@ static void show_notice(void *ctx, aeg_log_level level, const char *line)
 
 int main(int argc, char **argv)
 {
-    static const uint32_t depths[] = { 1, 2, 4, 8, 16, 32 };
+    static setting settings[64];
     char path[4096];
+    uint32_t n = 1, rounds = 3;
     if (argc < 2)
         return 2;
     if (argc > 2)
@@ -139,6 +158,8 @@ int main(int argc, char **argv)
     const uint64_t file_bytes = (argc > 3 ? strtoull(argv[3], NULL, 10) : 2048) << 20;
     if (argc > 4)
         n_reads = strtoull(argv[4], NULL, 10);
+    if (argc > 5)
+        rounds = (uint32_t)AEG_MIN(strtoul(argv[5], NULL, 10), (unsigned long)MAX_ROUNDS);
     n_records = file_bytes / record_bytes;
     snprintf(path, sizeof path, "%s/bench_streamer.%ld", argv[1], (long)getpid());
     region = mmap(NULL, REGION_SLOTS * record_bytes + (8 << 20), PROT_READ | PROT_WRITE,
@@ -147,15 +168,23 @@ int main(int argc, char **argv)
         return 1;
     aeg_log_set_sink(show_notice, NULL);
     make_file(path, file_bytes);
-    printf("back end,depth,parts,GB/s,cpu_us_per_record\n");
-    sequential(path, file_bytes);
-    for (uint32_t i = 0; i < AEG_ARRAY_LEN(depths); i++)
+    snprintf(settings[0].name, sizeof settings[0].name, "sequential 8 MiB reads");
+    for (uint32_t depth = 1; depth <= 32; depth *= 2)
         for (uint32_t parts = 1; parts <= 2; parts++) {
-            run(path, &(setting){ AEG_IO_URING, depths[i], parts, true });
-            run(path, &(setting){ AEG_IO_URING, depths[i], parts, false });
-            run(path, &(setting){ AEG_IO_PREAD, depths[i], parts, false });
+            settings[n++] = (setting){ .kind = AEG_IO_URING, .depth = depth, .parts = parts, .registered = true };
+            settings[n++] = (setting){ .kind = AEG_IO_URING, .depth = depth, .parts = parts };
+            settings[n++] = (setting){ .kind = AEG_IO_PREAD, .depth = depth, .parts = parts };
         }
-    sequential(path, file_bytes);
+    for (uint32_t round = 0; round < rounds; round++)
+        for (uint32_t i = 0; i < n; i++)
+            settings[i].rates[round] = i == 0 ? sequential(path, file_bytes) : run(path, &settings[i]);
     unlink(path);
+    printf("back end;depth;parts;GB/s;least;most;cpu_us_per_record\n");
+    for (uint32_t i = 0; i < n; i++) {
+        setting *s = &settings[i];
+        qsort(s->rates, rounds, sizeof s->rates[0], by_size);
+        printf("%s;%u;%u;%.2f;%.2f;%.2f;%.0f\n", s->name, s->depth, s->parts, s->rates[rounds / 2], s->rates[0],
+               s->rates[rounds - 1], s->cpu_us);
+    }
     return 0;
 }
