@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "support/t.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_bpe.h"
 #include "text/tokenizer_table.h"
 #include "unit/tokenizer_small.h"
 
@@ -265,6 +266,60 @@ static void a_damaged_table_is_refused(void **state)
     close_small(&o);
 }
 
+/* Put one number of the table somewhere else, and the checksum right. */
+static aegis_status open_forged(const opened *o, size_t at, uint32_t value, aeg_tokenizer **tok, uint8_t *copy)
+{
+    memcpy(copy, o->table, o->n);
+    memcpy(copy + at, &value, sizeof(value));
+    const uint64_t sum = XXH3_64bits(copy + 32, o->n - 32);
+    memcpy(copy + 24, &sum, sizeof(sum));
+    return aeg_tokenizer_open(tok, copy, o->n, &memory, &err);
+}
+
+static void numbers_that_would_lead_outside_are_refused(void **state)
+{
+    (void)state;
+    opened o = open_small(&(small_tokenizer){ .added = "[{\"id\": 261, \"content\": \"<s>\"}]" }, NULL);
+    aeg_token_table t;
+    T_OK(aeg_token_table_view(&t, o.table, o.n, &err), &err);
+    uint8_t *copy = aeg_malloc(&memory, o.n);
+    aeg_tokenizer *tok = NULL;
+    size_t at[AEG_TT_N_SECTIONS];
+    for (int i = 0; i < AEG_TT_N_SECTIONS; i++)
+        at[i] = (size_t)(t.section[i] - o.table);
+    size_t used = at[AEG_TT_MERGES];
+    while (aeg_tt_u32(o.table + used) == UINT32_MAX)
+        used += 16;
+
+    const struct {
+        size_t at;
+        uint32_t value;
+        const char *part;
+    } cases[] = {
+        { used, 262, "unknown token" },                       /* left                         */
+        { used + 12, 259, "does not join" },                  /* merged: longer than its parts */
+        { used + 12, 97, "does not join" },                   /* merged: shorter              */
+        { used + 8, UINT32_MAX, "no rank" },
+        { at[AEG_TT_TOKEN_START] + 4 * 97, 5000, "length" },
+        { at[AEG_TT_BYTE_IDS] + 4 * 97, 256, "byte 0x61" },   /* a token of two bytes         */
+        { at[AEG_TT_BYTE_IDS] + 4 * 97, 262, "byte 0x61" },
+        { at[AEG_TT_ADDED], 9999, "added token" },
+        { at[AEG_TT_ADDED] + 8, 9999, "added token" },
+        { at[AEG_TT_PATTERNS] + 4, 9999, "pattern" },
+        { 32, 1u << 30, "count" },                            /* n_tokens                     */
+        { 32 + 4, 7, "number of merges" },
+        { 32 + 8, 0, "hash tables" },                         /* merge_slots                  */
+        { 32 + 28, 1u << 20, "options" },
+        { 32 + 32, 262, "bos" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        T_FAILS(open_forged(&o, cases[i].at, cases[i].value, &tok, copy), &err, AEGIS_E_MODEL, cases[i].part);
+    T_OK(open_forged(&o, used, aeg_tt_u32(o.table + used), &tok, copy), &err); /* the forger's tools are right */
+    aeg_tokenizer_close(tok);
+    aeg_free(&memory, copy);
+    close_small(&o);
+}
+
 /* With a checksum that fits, whatever opens must also encode within its bounds. */
 T_PROPERTY(a_forged_table_is_refused_or_harmless, 400)
 {
@@ -329,6 +384,61 @@ static void a_failed_allocation_is_an_error_and_leaks_nothing(void **state)
     }
 }
 
+static void ignore_ids(void *ctx, const uint32_t *ids, size_t n)
+{
+    (void)ctx;
+    (void)ids;
+    (void)n;
+}
+
+/* A vocabulary made so that the end of a text decides its middle: symbols "Xy" S0 S1 S2 ..., each merging with the
+ * next, the later pair first. A row of them pairs up from its right end, so a window that ends in the row pairs the
+ * wrong way, further back than the margin. That must be noticed, and the ids must still be right. */
+static void windows_that_do_not_fit_are_noticed(void **state)
+{
+    (void)state;
+    enum { N = 300, TEXT = 80000 };
+    static char vocab[1 << 15], merges[1 << 15], text[TEXT];
+    size_t v = 0, m = 0;
+    m += (size_t)snprintf(merges + m, sizeof(merges) - m, "[");
+    for (int i = 0; i < N; i++) {
+        v += (size_t)snprintf(vocab + v, sizeof(vocab) - v, ", \"%c%c\": %d", 'A' + i / 26, 'a' + i % 26, 256 + i);
+        m += (size_t)snprintf(merges + m, sizeof(merges) - m, "%s\"%c %c\"", i == 0 ? "" : ",", 'A' + i / 26, 'a' + i % 26);
+    }
+    for (int i = N - 2; i >= 0; i--) {
+        const int a = 'A' + i / 26, b = 'a' + i % 26, c = 'A' + (i + 1) / 26, d = 'a' + (i + 1) % 26;
+        v += (size_t)snprintf(vocab + v, sizeof(vocab) - v, ", \"%c%c%c%c\": %d", a, b, c, d, 256 + N + i);
+        m += (size_t)snprintf(merges + m, sizeof(merges) - m, ",\"%c%c %c%c\"", a, b, c, d);
+    }
+    snprintf(merges + m, sizeof(merges) - m, "]");
+    opened o = open_small(&(small_tokenizer){ .vocab = vocab, .merges = merges,
+        .pre_tokenizer = "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}" }, NULL);
+
+    aeg_token_table t;
+    T_OK(aeg_token_table_view(&t, o.table, o.n, &err), &err);
+    uint32_t *ids = aeg_malloc(&memory, TEXT * sizeof(*ids));
+    int n_refused = 0;
+    for (size_t shift = 0; shift < 2 * N; shift += 37) {
+        aeg_bpe_room room = { .memory = &memory };
+        size_t count = 0, n_whole = 0;
+        bool exact = true;
+        for (size_t i = 0; i < TEXT; i++) {
+            const size_t k = (i + shift) % (2 * N) / 2;
+            text[i] = (char)((i + shift) % 2 == 0 ? 'A' + k / 26 : 'a' + k % 26);
+        }
+        T_OK(aeg_bpe_windows(&t, &room, (const uint8_t *)text, TEXT, AEG_BPE_WINDOW, ignore_ids, NULL, &exact, &err), &err);
+        n_refused += !exact;
+        T_OK(aeg_tokenizer_encode(o.tok, text, TEXT, 0, ids, TEXT, &count, &err), &err);
+        T_OK(aeg_bpe_long(&t, &room, (const uint8_t *)text, TEXT, &n_whole, &err), &err);
+        assert_int_equal(count, n_whole);
+        assert_memory_equal(ids, room.id, count * sizeof(ids[0]));
+        aeg_bpe_room_free(&room);
+    }
+    assert_true(n_refused > 0);
+    aeg_free(&memory, ids);
+    close_small(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,7 +449,9 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_refused_by_name),
         cmocka_unit_test(every_byte_needs_a_token),
         cmocka_unit_test(a_damaged_table_is_refused),
+        cmocka_unit_test(numbers_that_would_lead_outside_are_refused),
         cmocka_unit_test(a_forged_table_is_refused_or_harmless),
+        cmocka_unit_test(windows_that_do_not_fit_are_noticed),
         cmocka_unit_test(a_failed_allocation_is_an_error_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
