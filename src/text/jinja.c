@@ -155,7 +155,7 @@ static bool render(aeg_jrun *r)
     AEG_JTRY(aeg_jrun_alloc(r, t->n_symbols, sizeof *r->globals, &r->globals));
     for (uint32_t i = 0; i < t->n_symbols; i++)
         r->globals[i] = (aeg_jval){ .type = JV_UNSET };
-    aeg_jscope *top = aeg_jscope_new(r, NULL);
+    aeg_jscope *top = aeg_jscope_for(r, NULL, &t->body);
     return top != NULL && aeg_jin_exec(r, top, &t->body) != JX_FAIL;
 }
 

@@ -124,7 +124,7 @@ static bool bind_macro(aeg_jrun *r, const struct aeg_jmacro *m, const aeg_jcall 
 
 bool aeg_jin_call_macro(aeg_jrun *r, const struct aeg_jmacro *m, const aeg_jcall *call, aeg_jval *out)
 {
-    aeg_jscope *s = aeg_jscope_new(r, m->scope);
+    aeg_jscope *s = aeg_jscope_for(r, m->scope, &m->def->body);
     AEG_JTRY(s != NULL && bind_macro(r, m, call, s));
     const size_t mark = aeg_jrun_capture_begin(r);
     if (aeg_jin_exec(r, s, &m->def->body) == JX_FAIL) {

@@ -15,6 +15,22 @@ aeg_jscope *aeg_jscope_new(aeg_jrun *r, aeg_jscope *parent)
     return s;
 }
 
+bool aeg_jscope_start(aeg_jrun *r, aeg_jscope *s, const aeg_jbody *body)
+{
+    s->n = 0;
+    for (uint32_t i = 0; i < body->n_unset; i++) {
+        const aeg_jsymbol *name = &r->t->symbols[body->unset[i]];
+        AEG_JTRY(aeg_jscope_set(r, s, body->unset[i], aeg_jv_undefined(JU_NAME, name->p, name->n)));
+    }
+    return true;
+}
+
+aeg_jscope *aeg_jscope_for(aeg_jrun *r, aeg_jscope *parent, const aeg_jbody *body)
+{
+    aeg_jscope *s = aeg_jscope_new(r, parent);
+    return s != NULL && aeg_jscope_start(r, s, body) ? s : NULL;
+}
+
 bool aeg_jscope_set(aeg_jrun *r, aeg_jscope *s, uint32_t sym, aeg_jval v)
 {
     for (uint32_t i = 0; i < s->n; i++) {

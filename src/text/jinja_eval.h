@@ -36,6 +36,10 @@ typedef enum { JX_NEXT, JX_BREAK, JX_CONTINUE, JX_FAIL } aeg_jexit;
 bool aeg_jscope_lookup(aeg_jrun *r, const aeg_jscope *s, uint32_t sym, aeg_jval *out);
 bool aeg_jscope_set(aeg_jrun *r, aeg_jscope *s, uint32_t sym, aeg_jval v);
 aeg_jscope *aeg_jscope_new(aeg_jrun *r, aeg_jscope *parent); /* NULL: recorded */
+/* Start (or start again) the scope of `body`: only the names that it must see as undefined. */
+bool aeg_jscope_start(aeg_jrun *r, aeg_jscope *s, const aeg_jbody *body);
+/* A new scope, started. */
+aeg_jscope *aeg_jscope_for(aeg_jrun *r, aeg_jscope *parent, const aeg_jbody *body);
 
 bool aeg_jin_eval(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node, aeg_jval *out);
 /* A chain of filters; its innermost value is `base` when it has none of its own. */

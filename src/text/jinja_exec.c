@@ -46,7 +46,8 @@ static bool filter_items(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node, cons
     return true;
 }
 
-static aeg_jexit run_loop(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node, struct aeg_jloop *loop)
+/* *finished: some iteration reached the end of the body. */
+static aeg_jexit run_loop(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node, struct aeg_jloop *loop, bool *finished)
 {
     aeg_jscope *inner = aeg_jscope_new(r, s);
     for (; inner != NULL && loop->index0 < loop->n; loop->index0++) {
@@ -55,14 +56,14 @@ static aeg_jexit run_loop(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node, str
             inner = aeg_jscope_new(r, s);
         if (inner == NULL)
             break;
-        inner->n = 0;
-        if (!aeg_jrun_step(r, 1) ||
+        if (!aeg_jrun_step(r, 1) || !aeg_jscope_start(r, inner, &node->body) ||
             !aeg_jscope_set(r, inner, 0 /* AEG_JSYM_LOOP */, (aeg_jval){ .type = JV_LOOP, .u.loop = loop }) ||
             !assign(r, inner, node->a, loop->items[loop->index0]))
             return JX_FAIL;
         const aeg_jexit exit = aeg_jin_exec(r, inner, &node->body);
         if (exit == JX_FAIL || exit == JX_BREAK)
             return exit == JX_FAIL ? JX_FAIL : JX_NEXT;
+        *finished |= exit == JX_NEXT;
     }
     return inner == NULL ? JX_FAIL : JX_NEXT;
 }
@@ -76,14 +77,19 @@ static aeg_jexit exec_for(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
     if (!aeg_jin_eval(r, s, node->b, &iterable) || !aeg_jin_iterate(r, &iterable, &items, &n) ||
         (node->c != NULL && !filter_items(r, s, node, &items, &n)))
         return JX_FAIL;
-    if (n == 0) {
-        aeg_jscope *inner = aeg_jscope_new(r, s);
-        return inner == NULL ? JX_FAIL : aeg_jin_exec(r, inner, &node->other);
+    bool finished = false;
+    if (n > 0) {
+        if (!aeg_jrun_alloc(r, 1, sizeof *loop, &loop))
+            return JX_FAIL;
+        *loop = (struct aeg_jloop){ .items = items, .n = n };
+        if (run_loop(r, s, node, loop, &finished) == JX_FAIL)
+            return JX_FAIL;
     }
-    if (!aeg_jrun_alloc(r, 1, sizeof *loop, &loop))
-        return JX_FAIL;
-    *loop = (struct aeg_jloop){ .items = items, .n = n };
-    return run_loop(r, s, node, loop);
+    /* Jinja2's own quirk: `else` also runs when every iteration left by continue or break. */
+    if (finished || node->other.n == 0)
+        return JX_NEXT;
+    aeg_jscope *inner = aeg_jscope_for(r, s, &node->other);
+    return inner == NULL ? JX_FAIL : aeg_jin_exec(r, inner, &node->other);
 }
 
 static aeg_jexit exec_if(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
@@ -101,7 +107,7 @@ static aeg_jexit exec_if(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
 /* What a body prints, as a string; it has a scope of its own. */
 static bool capture_body(aeg_jrun *r, aeg_jscope *s, const aeg_jbody *body, aeg_jval *out)
 {
-    aeg_jscope *inner = aeg_jscope_new(r, s);
+    aeg_jscope *inner = aeg_jscope_for(r, s, body);
     const size_t mark = aeg_jrun_capture_begin(r);
     if (inner == NULL || aeg_jin_exec(r, inner, body) == JX_FAIL) {
         aeg_jrun_capture_drop(r, mark);
@@ -131,7 +137,7 @@ static bool exec_filter_block(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
 
 static aeg_jexit exec_with(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
 {
-    aeg_jscope *inner = aeg_jscope_new(r, s);
+    aeg_jscope *inner = aeg_jscope_for(r, s, &node->body);
     if (inner == NULL)
         return JX_FAIL;
     for (uint32_t i = 0; i + 1 < node->n; i += 2) {
@@ -180,7 +186,7 @@ static aeg_jexit exec_node(aeg_jrun *r, aeg_jscope *s, const aeg_jnode *node)
     case JN_CALLBLOCK: ok = exec_call_block(r, s, node); break;
     case JN_FILTERBLOCK: ok = exec_filter_block(r, s, node); break;
     case JN_SCOPE:
-        inner = aeg_jscope_new(r, s);
+        inner = aeg_jscope_for(r, s, &node->body);
         return inner == NULL ? JX_FAIL : aeg_jin_exec(r, inner, &node->body);
     case JN_BREAK: return JX_BREAK;
     case JN_CONTINUE: return JX_CONTINUE;

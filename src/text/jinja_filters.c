@@ -254,7 +254,14 @@ static bool f_round(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval
         return precision >= 0 || float_to_int(r, round_common((double)out->u.i, precision), out, out);
     }
     const double x = aeg_jv_as_float(v), scale = pow(10.0, (double)precision);
-    *out = aeg_jv_float(common ? round_common(x, precision) : (is_ceil ? ceil(x * scale) : floor(x * scale)) / scale);
+    if (common) {
+        *out = aeg_jv_float(round_common(x, precision));
+        return true;
+    }
+    if (!isfinite(x * scale))
+        return aeg_jrun_fail(r, AEGIS_E_USAGE, "round(): the number is not finite");
+    /* Python's ceil and floor give an integer, which has no negative zero. */
+    *out = aeg_jv_float(((is_ceil ? ceil(x * scale) : floor(x * scale)) + 0.0) / scale);
     return true;
 }
 

@@ -96,6 +96,7 @@ typedef struct {
     const aeg_jval *values; /* one by one ...            */
     size_t n, next;
     const aeg_jval *map;    /* ... or by name, else NULL */
+    bool lenient;           /* values need not all be used: Python lets anything with an item getter pass */
 } percent;
 
 static bool next_value(aeg_jrun *r, percent *s, const aeg_jval **out)
@@ -187,7 +188,7 @@ static bool put_percent(aeg_jrun *r, percent *s)
         s->p++;
         AEG_JTRY(put_directive(r, s));
     }
-    if (s->next < s->n && s->map == NULL)
+    if (s->next < s->n && !s->lenient)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "not all arguments were used by the format string");
     return true;
 }
@@ -197,7 +198,9 @@ bool aeg_jin_percent(aeg_jrun *r, const aeg_jval *format, const aeg_jval *value,
     const bool is_tuple = value->type == JV_LIST && value->u.list->flavor == JL_TUPLE;
     percent s = { .p = format->u.s.p, .end = format->u.s.p + format->u.s.n,
                   .values = is_tuple ? value->u.list->items : value, .n = is_tuple ? value->u.list->n : 1,
-                  .map = value->type == JV_DICT ? value : NULL };
+                  .map = value->type == JV_DICT ? value : NULL,
+                  .lenient = value->type == JV_DICT || value->type == JV_UNDEFINED ||
+                             (value->type == JV_LIST && !is_tuple && value->u.list->flavor <= JL_RANGE) };
     const size_t mark = aeg_jrun_capture_begin(r);
     if (!put_percent(r, &s)) {
         aeg_jrun_capture_drop(r, mark);

@@ -84,6 +84,8 @@ static bool make_dict(aeg_jrun *r, const aeg_jcall *c, aeg_jtype type, aeg_jval 
     AEG_JTRY(d != NULL);
     if (c->n_args > 1)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "%s() takes one mapping and keywords", c->what);
+    if (c->n_args == 1 && c->args[0].type == JV_UNDEFINED)
+        return aeg_jrun_undefined(r, &c->args[0]);
     if (c->n_args == 1 && c->args[0].type == JV_DICT) {
         const aeg_jdict *from = c->args[0].u.dict;
         for (size_t i = 0; i < from->n; i++)

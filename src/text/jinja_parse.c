@@ -205,7 +205,7 @@ static bool parse_pieces(aeg_jparser *p, const char *const *ends, aeg_jbody *out
     while (aeg_jparse_token(p)->type != JT_EOF) {
         const aeg_jnode *node = NULL;
         if (at_end(p, ends == NULL ? none : ends)) {
-            *out = (aeg_jbody){ list.items, list.n };
+            *out = (aeg_jbody){ .items = list.items, .n = list.n };
             return true;
         }
         if (aeg_jparse_token(p)->type == JT_BLOCK_BEGIN)
@@ -215,7 +215,7 @@ static bool parse_pieces(aeg_jparser *p, const char *const *ends, aeg_jbody *out
     }
     if (ends != NULL)
         return aeg_jparse_fail(p, line, "block without its '%s'", ends[0]) != NULL;
-    *out = (aeg_jbody){ list.items, list.n };
+    *out = (aeg_jbody){ .items = list.items, .n = list.n };
     return true;
 }
 
@@ -241,7 +241,7 @@ aegis_status aeg_jin_parse(aeg_jparser *p, aeg_jinja *t, const char *text, size_
     }
     p->status = aeg_jin_lex(&p->lx, text, n, &t->arena, memory, err);
     if (p->status == AEGIS_OK)
-        (void)parse_pieces(p, NULL, &t->body);
+        (void)(parse_pieces(p, NULL, &t->body) && aeg_jparse_scopes(p, &t->body));
     aeg_free(memory, p->lx.tokens);
     p->lx.tokens = NULL;
     return p->status;

@@ -50,6 +50,9 @@ typedef struct {
 } aeg_jnodes;
 bool aeg_jparse_push(aeg_jparser *p, aeg_jnodes *list, const aeg_jnode *node);
 
+/* jinja_scope.c: fill `unset` of every body that is a scope. */
+bool aeg_jparse_scopes(aeg_jparser *p, aeg_jbody *body);
+
 /* jinja_parse_expr.c */
 const aeg_jnode *aeg_jparse_expression(aeg_jparser *p);
 /* Comma-separated values make a tuple. `end_name` (or NULL) ends it like a closing tag does. */

@@ -414,7 +414,12 @@ static const aeg_jnode *parse_unary(aeg_jparser *p, bool with_filter)
         p->pos++;
         const aeg_jnode *operand = parse_unary(p, false);
         p->depth--;
-        node = binary(p, JN_UNARY, op, operand, operand, line);
+        aeg_jnode *unary = operand == NULL ? NULL : aeg_jparse_node(p, JN_UNARY, line);
+        if (unary == NULL)
+            return NULL;
+        unary->op = op;
+        unary->a = operand;
+        node = unary;
     } else {
         node = parse_primary(p);
     }

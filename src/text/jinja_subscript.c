@@ -120,7 +120,7 @@ bool aeg_jin_getitem(aeg_jrun *r, const aeg_jval *obj, const aeg_jval *key, aeg_
 
 /* Python's slice arithmetic: the first index and how many follow in steps of `step`. */
 static bool slice_range(aeg_jrun *r, const aeg_jval bounds[3], int64_t n, int64_t *first, int64_t *count,
-                        int64_t *step)
+                        int64_t *step, int64_t *stop)
 {
     int64_t b[3];
     for (int i = 0; i < 3; i++) {
@@ -146,6 +146,7 @@ static bool slice_range(aeg_jrun *r, const aeg_jval bounds[3], int64_t n, int64_
         edge[i] = v;
     }
     *first = edge[0];
+    *stop = edge[1];
     if (back)
         *count = edge[0] > edge[1] ? (int64_t)(((uint64_t)(edge[0] - edge[1]) - 1) / (0 - (uint64_t)*step)) + 1 : 0;
     else
@@ -156,9 +157,9 @@ static bool slice_range(aeg_jrun *r, const aeg_jval bounds[3], int64_t n, int64_
 static bool slice_string(aeg_jrun *r, const aeg_jval *obj, const aeg_jval bounds[3], aeg_jval *out)
 {
     const char *s = obj->u.s.p;
-    int64_t first, count, step;
+    int64_t first, count, step, stop;
     AEG_JTRY(aeg_jrun_step(r, obj->u.s.n / 64));
-    AEG_JTRY(slice_range(r, bounds, (int64_t)aeg_text_count(s, obj->u.s.n), &first, &count, &step));
+    AEG_JTRY(slice_range(r, bounds, (int64_t)aeg_text_count(s, obj->u.s.n), &first, &count, &step, &stop));
     if (count == 0 || step == 1) {
         const size_t at = count == 0 ? 0 : aeg_text_offset(s, obj->u.s.n, (size_t)first);
         *out = aeg_jv_text(s + at, aeg_text_offset(s + at, obj->u.s.n - at, (size_t)count));
@@ -180,7 +181,7 @@ static bool slice_string(aeg_jrun *r, const aeg_jval *obj, const aeg_jval bounds
 
 bool aeg_jin_slice(aeg_jrun *r, const aeg_jval *obj, const aeg_jval bounds[3], aeg_jval *out)
 {
-    int64_t first, count, step;
+    int64_t first, count, step, stop;
     if (obj->type == JV_UNDEFINED)
         return aeg_jrun_undefined(r, obj);
     if (obj->type == JV_STRING)
@@ -188,7 +189,7 @@ bool aeg_jin_slice(aeg_jrun *r, const aeg_jval *obj, const aeg_jval bounds[3], a
     if (obj->type != JV_LIST || obj->u.list->flavor > JL_RANGE)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "a '%s' cannot be sliced", aeg_jv_type_name(obj));
     const aeg_jlist *from = obj->u.list;
-    AEG_JTRY(slice_range(r, bounds, (int64_t)from->n, &first, &count, &step));
+    AEG_JTRY(slice_range(r, bounds, (int64_t)from->n, &first, &count, &step, &stop));
     aeg_jlist *l = aeg_jlist_new(r, from->flavor, (size_t)count);
     AEG_JTRY(l != NULL);
     for (int64_t i = 0; i < count; i++)
@@ -196,10 +197,9 @@ bool aeg_jin_slice(aeg_jrun *r, const aeg_jval *obj, const aeg_jval bounds[3], a
     l->n = (size_t)count;
     if (from->flavor == JL_RANGE) {
         /* Only shown, never used: let them wrap. */
-        const uint64_t end = (uint64_t)first + (uint64_t)count * (uint64_t)step;
         l->start = (int64_t)((uint64_t)from->start + (uint64_t)first * (uint64_t)from->step);
         l->step = (int64_t)((uint64_t)from->step * (uint64_t)step);
-        l->stop = (int64_t)((uint64_t)from->start + end * (uint64_t)from->step);
+        l->stop = (int64_t)((uint64_t)from->start + (uint64_t)stop * (uint64_t)from->step);
     }
     *out = aeg_jv_list(l);
     return aeg_jrun_step(r, (uint64_t)count / 8);

@@ -36,7 +36,8 @@ typedef struct aeg_jnode aeg_jnode;
  *   MACRO, CALLBLOCK: macro; CALLBLOCK: a = the call. FILTERBLOCK: a = filter chain, body. */
 typedef struct {
     const aeg_jnode **items;
-    uint32_t n;
+    uint32_t n, n_unset;
+    const uint32_t *unset; /* names that its scope starts without, see jinja_scope.c */
 } aeg_jbody;
 
 typedef struct {
@@ -57,7 +58,7 @@ struct aeg_jnode {
     const char **names;    /* of the keyword values                         */
     const uint8_t *ops;    /* COMPARE                                       */
     const aeg_jbuiltin *builtin;
-    const aeg_jmacro_def *macro;
+    aeg_jmacro_def *macro;
     aeg_jbody body, other, *bodies;
     aeg_jval value;
 };

@@ -215,7 +215,11 @@ bool aeg_jv_hash(aeg_jrun *r, const aeg_jval *v, uint64_t *out)
         *out = mix(h);
         return aeg_jrun_step(r, v->u.s.n / 64);
     case JV_LIST:
-        if (v->u.list->flavor != JL_TUPLE)
+        if (v->u.list->flavor == JL_GENERATOR || v->u.list->flavor == JL_VALUES) {
+            *out = mix((uint64_t)(uintptr_t)v->u.list);
+            return true;
+        }
+        if (v->u.list->flavor != JL_TUPLE && v->u.list->flavor != JL_RANGE)
             break;
         AEG_JTRY(aeg_jrun_enter(r));
         for (size_t i = 0; i < v->u.list->n; i++) {
