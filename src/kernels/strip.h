@@ -4,6 +4,8 @@
 #ifndef AEG_KERNELS_STRIP_H
 #define AEG_KERNELS_STRIP_H
 
+#include <assert.h>
+
 #include "kernels/planes.h"
 
 #define AEG_INLINE static inline __attribute__((always_inline))
@@ -53,6 +55,7 @@ AEG_INLINE void aeg_for_strips(const aeg_matmul_args *a, aeg_act_kind act, uint3
 {
     enum { BLOCKS = 8 };
     aeg_strip s;
+    assert(act == AEG_ACT_F32 || a->x->block <= a->w->type.group); /* quantised for another matrix */
     while (block0 < block1) {
         const uint32_t next = a->n > AEG_STRIP && block1 - block0 > BLOCKS ? block0 + BLOCKS : block1;
         for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {
