@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every allocation and every read failing in turn: a clean error, and the next try works. And: after open, nothing on
+ * the token path allocates. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/t_engine.h"
+
+/* --- the system calls and allocators below us (linked with --wrap) ------------------------------------ */
+
+ssize_t __real_pread(int fd, void *buf, size_t n, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t offset);
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+
+static _Atomic long reads_until_fault; /* 0: none; counts down to the failing one */
+static _Atomic int fault_hit, fault_short;
+static _Atomic long n_allocations;
+
+ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    if (reads_until_fault > 0 && --reads_until_fault == 0) {
+        fault_hit = 1;
+        if (fault_short)
+            return 0;
+        errno = EIO;
+        return -1;
+    }
+    return __real_pread(fd, buf, n, offset);
+}
+
+void *__wrap_malloc(size_t n)
+{
+    n_allocations++;
+    return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    n_allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    n_allocations++;
+    return __real_realloc(p, n);
+}
+
+/* --- one use of the engine ------------------------------------------------------------------------------ */
+
+static int count_text(void *ctx, const char *bytes, size_t n)
+{
+    (void)bytes;
+    *(size_t *)ctx += n;
+    return 0;
+}
+
+static aegis_status answer(aegis_engine *e, size_t *n_text, aegis_error *err)
+{
+    char *prompt = NULL;
+    size_t n = 0, n_ids = 0;
+    uint32_t *ids = NULL;
+    aegis_status status = aegis_template(e, "[{\"role\":\"user\",\"content\":\"Say hello.\"}]", NULL, -1, true, &prompt, &n, err);
+    if (status == AEGIS_OK)
+        status = aegis_tokenize(e, prompt, n, true, &ids, &n_ids, err);
+    if (status == AEGIS_OK) {
+        aegis_generation g = { .max_tokens = 4, .text = count_text, .ctx = n_text };
+        aegis_generated out;
+        aegis_sampling_greedy(&g.sampling);
+        status = aegis_generate(e, ids, n_ids, &g, &out, err);
+    }
+    aegis_free_ids(ids);
+    aegis_text_free(prompt);
+    return status;
+}
+
+static aegis_status use(const aegis_options *o, aegis_error *err)
+{
+    aegis_engine *e = NULL;
+    size_t n_text = 0;
+    aegis_status status = aegis_engine_open(&e, o, err);
+    if (status == AEGIS_OK)
+        status = answer(e, &n_text, err);
+    aegis_engine_close(e);
+    T_CHECK(status != AEGIS_OK || n_text > 0);
+    return status;
+}
+
+static aegis_options small_options(void)
+{
+    aegis_options o = t_engine_options(T_STORE_DEMO);
+    o.n_ctx = 128;
+    o.n_threads = 1;
+    o.memory_bytes = 64u << 20;
+    o.io = AEGIS_IO_PREAD;
+    return o;
+}
+
+static void every_allocation_fails_in_turn(void **state)
+{
+    (void)state;
+    const aegis_options o = small_options();
+    aegis_error err;
+    uint64_t n = 1;
+    /* Parsing the manifest makes thousands of like ones: beyond 200, every 23rd. */
+    for (;; n += n < 200 ? 1 : 23) {
+        t_fault_at(n);
+        const aegis_status status = use(&o, &err);
+        const bool hit = t_fault_hit();
+        t_fault_at(0);
+        if (!hit)
+            break;
+        if (status != AEGIS_OK)
+            T_CHECK(strlen(err.message) > 0);
+    }
+    printf("allocations: %llu\n", (unsigned long long)n);
+    T_CHECK(n > 100);
+    T_OK(use(&o, &err), &err);
+}
+
+static void reads_fail(bool shortened)
+{
+    const aegis_options o = small_options();
+    aegis_error err;
+    long n = 1, n_unnoticed = 0;
+    fault_short = shortened;
+    for (;; n += n < 100 ? 1 : 7) {
+        fault_hit = 0;
+        reads_until_fault = n;
+        const aegis_status status = use(&o, &err);
+        reads_until_fault = 0;
+        if (!fault_hit)
+            break;
+        if (status == AEGIS_OK) {
+            n_unnoticed++;
+            continue;
+        }
+        T_CHECK(status == AEGIS_E_IO || status == AEGIS_E_MODEL);
+        T_CHECK(strlen(err.message) > 0);
+    }
+    printf("reads: %ld\n", n);
+    T_CHECK(n > 50);
+    /* One probe per file asks whether direct reads are allowed and uses none of the bytes. */
+    T_CHECK(n_unnoticed == (shortened ? 3 : 0));
+    T_OK(use(&o, &err), &err);
+}
+
+static void every_read_fails_in_turn(void **state) { (void)state; reads_fail(false); }
+static void every_read_ends_early_in_turn(void **state) { (void)state; reads_fail(true); }
+
+/* A failed read in the middle of an answer: the same engine answers the next request. */
+static void the_next_request_works(void **state)
+{
+    (void)state;
+    const aegis_options o = small_options();
+    aegis_engine *e = t_engine_open(&o);
+    aegis_error err;
+    fault_short = 0;
+    for (long n = 1; n < 200; n += 9) {
+        size_t n_text = 0;
+        aegis_session_clear(e);
+        reads_until_fault = n;
+        const aegis_status status = answer(e, &n_text, &err);
+        const bool hit = reads_until_fault == 0;
+        reads_until_fault = 0;
+        T_CHECK(!hit || status == AEGIS_E_IO);
+        T_OK(answer(e, &n_text, &err), &err);
+    }
+    aegis_engine_close(e);
+}
+
+static void nothing_on_the_token_path_allocates(void **state)
+{
+    (void)state;
+    aegis_options o = small_options();
+    o.io = AEGIS_IO_AUTO;
+    o.prefetch = -1;
+    o.n_threads = 2;
+    o.n_checkpoints = 1;
+    aegis_engine *e = t_engine_open(&o);
+    aegis_error err;
+    static const uint32_t ids[] = { 5, 17, 250, 9, 1000, 4, 77 };
+    aegis_generation g = { .max_tokens = 16, .ignore_eos = true };
+    aegis_generated out;
+    aegis_sampling_greedy(&g.sampling);
+    g.sampling.temperature = 0.8;
+    T_OK(aegis_session_sync(e, ids, 3, NULL, NULL, &err), &err);
+    const long before = n_allocations;
+    T_OK(aegis_generate(e, ids, 7, &g, &out, &err), &err);
+    aegis_session_checkpoint(e);
+    T_CHECK(out.n_generated == 16);
+    T_CHECK(n_allocations == before);
+    aegis_engine_close(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_allocation_fails_in_turn), cmocka_unit_test(every_read_fails_in_turn),
+        cmocka_unit_test(every_read_ends_early_in_turn),  cmocka_unit_test(the_next_request_works),
+        cmocka_unit_test(nothing_on_the_token_path_allocates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
