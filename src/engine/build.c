@@ -40,6 +40,10 @@ static aegis_status build_io(aegis_engine *e, aegis_error *err)
         AEG_TRY(aeg_path_join(paths[i], e->store->path, aeg_store_file_name((aeg_store_file)i), err));
         cfg.paths[i] = paths[i];
     }
+    /* What the kernel keeps for the ring and its registered pages; the slots are that buffer. */
+    aeg_io_config system = cfg;
+    system.buffer_bytes = (uint64_t)e->settings.n_slots * e->store->experts.record_bytes;
+    e->accounts.extra[AEG_ACCT_IO] = aeg_io_system_bytes(&system);
     return aeg_io_open(&e->io, &e->accounts.arena[AEG_ACCT_IO], &cfg, err);
 }
 
@@ -51,10 +55,7 @@ static aegis_status build_streamer(aegis_engine *e, aegis_error *err)
         .max_demand = e->store->hparams.n_experts, .prefetch = e->settings.prefetch,
         .telemetry = e->telemetry.fd >= 0 ? aeg_telemetry_layer : NULL, .telemetry_ctx = &e->telemetry,
     };
-    AEG_TRY(aeg_streamer_init(&e->streamer, &e->accounts.arena[AEG_ACCT_IO], slots, &cfg, err));
-    if (e->io != NULL)
-        return aeg_io_set_buffer(e->io, slots->base, slots->used, err);
-    return AEGIS_OK;
+    return aeg_streamer_init(&e->streamer, &e->accounts.arena[AEG_ACCT_IO], slots, &cfg, err);
 }
 
 aegis_status aeg_engine_build(aegis_engine *e, aegis_error *err)
