@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "model/blocks/linear.h"
 #include "model/blocks/routes.h"
@@ -71,6 +72,86 @@ T_PROPERTY(routes_are_grouped_by_expert_and_token, 200)
     aeg_arena_unmap(&arena);
 }
 
+/* The order in which a token names its experts is not the order of the sums: any permutation gives one table. */
+T_PROPERTY(permuted_routes_give_the_same_table, 200)
+{
+    enum { N = 9, K = 5, EXPERTS = 20 };
+    aeg_arena arena = t_arena(1 << 18);
+    aeg_routes a, b;
+    aeg_routes_init(&a, &arena, N, K, EXPERTS);
+    aeg_routes_init(&b, &arena, N, K, EXPERTS);
+    for (uint32_t t = 0; t < N; t++) {
+        uint16_t deck[EXPERTS];
+        for (uint32_t i = 0; i < EXPERTS; i++)
+            deck[i] = (uint16_t)i;
+        for (uint32_t i = 0; i < K; i++) { /* K different experts, in random order */
+            const uint32_t j = (uint32_t)t_between(i, EXPERTS - 1);
+            const uint16_t id = deck[j];
+            deck[j] = deck[i];
+            deck[i] = id;
+            a.ids[t * K + i] = id;
+            a.weights[t * K + i] = t_normal();
+        }
+        const uint32_t turn = (uint32_t)t_below(K);
+        for (uint32_t i = 0; i < K; i++) {
+            b.ids[t * K + i] = a.ids[t * K + (i + turn) % K];
+            b.weights[t * K + i] = a.weights[t * K + (i + turn) % K];
+        }
+    }
+    aeg_routes_group(&a, N, K, EXPERTS);
+    aeg_routes_group(&b, N, K, EXPERTS);
+    T_CHECK(a.n_needed == b.n_needed && a.n_routes == b.n_routes);
+    T_CHECK(memcmp(a.experts, b.experts, a.n_needed * sizeof a.experts[0]) == 0);
+    T_CHECK(memcmp(a.first, b.first, (a.n_needed + 1) * sizeof a.first[0]) == 0);
+    T_CHECK(memcmp(a.token, b.token, a.n_routes * sizeof a.token[0]) == 0);
+    T_CHECK(memcmp(a.weight, b.weight, a.n_routes * sizeof a.weight[0]) == 0);
+    aeg_arena_unmap(&arena);
+}
+
+/* Packed 3-bit codes are the same numbers as the same codes stored as nibbles, on every level and path. */
+T_PROPERTY(three_bits_equal_the_same_codes_as_nibbles, 30)
+{
+    enum { COLS = 256, ROWS = 48, N = 9, GROUP = 64, GROUPS = COLS / GROUP, BLOCKS = ROWS / 16 };
+    static const uint32_t levels[] = { AEG_CPU_SCALAR, AEG_CPU_AVX2, AEG_CPU_AVX2 | AEG_CPU_AVX512, AEG_CPU_NEON };
+    const aeg_weight_type three = { AEG_W_AFFINE, 3, AEG_W_BF16, GROUP }, four = { AEG_W_AFFINE, 4, AEG_W_BF16, GROUP };
+    aeg_arena arena = t_arena(1 << 20);
+    uint8_t *data[2] = { aeg_arena_alloc(&arena, aeg_matrix_bytes(three, ROWS, COLS), 64),
+                         aeg_arena_alloc(&arena, aeg_matrix_bytes(four, ROWS, COLS), 64) };
+    for (uint32_t tile = 0; tile < BLOCKS * GROUPS; tile++) {
+        uint8_t codes[16 * GROUP];
+        uint32_t scales[16], biases[16];
+        for (uint32_t i = 0; i < sizeof codes; i++)
+            codes[i] = (uint8_t)t_below(8);
+        for (uint32_t i = 0; i < 16; i++) {
+            scales[i] = aeg_bf16_from_f32(t_normal() * 0.02f);
+            biases[i] = aeg_bf16_from_f32(t_normal() * 0.1f);
+        }
+        aeg_tile_pack(three, codes, scales, biases, data[0] + tile * aeg_tile_bytes(three));
+        aeg_tile_pack(four, codes, scales, biases, data[1] + tile * aeg_tile_bytes(four));
+    }
+    float x[N * COLS], y[2][N * ROWS];
+    for (uint32_t i = 0; i < N * COLS; i++)
+        x[i] = t_normal();
+    for (uint32_t level = 0; level < 4; level++)
+        for (uint32_t act = AEG_ACT_F32; act <= AEG_ACT_I16; act++) {
+            if ((aeg_cpu_detect() & levels[level]) != levels[level])
+                continue;
+            aeg_kernels k;
+            aeg_kernels_init(&k, levels[level]);
+            const aeg_compute c = { .kernels = &k, .act = (aeg_act_kind)act };
+            aeg_act_room room;
+            aeg_act_room_init(&room, &arena, c.act, N, COLS);
+            for (uint32_t form = 0; form < 2; form++) {
+                const aeg_weights w = { .type = form == 0 ? three : four, .n_rows = ROWS, .n_cols = COLS, .data = data[form],
+                                        .block_stride = aeg_block_bytes(form == 0 ? three : four, COLS) };
+                const aeg_linear_out out = { .w = &w, .y = y[form], .y_stride = ROWS };
+                aeg_linear(&c, &room, x, N, COLS, &out, 1);
+            }
+            T_CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0);
+        }
+    aeg_arena_unmap(&arena);
+}
+
 /* Several matrices of mixed groups at once give what one row at a time gives. */
 T_PROPERTY(matrices_at_once_equal_rows_alone, 40)
 {
@@ -120,6 +201,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sines_agree_with_double), cmocka_unit_test(a_known_row_rotates_right),
+        cmocka_unit_test(permuted_routes_give_the_same_table),
+        cmocka_unit_test(three_bits_equal_the_same_codes_as_nibbles),
         cmocka_unit_test(routes_are_grouped_by_expert_and_token), cmocka_unit_test(matrices_at_once_equal_rows_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
