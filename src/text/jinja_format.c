@@ -229,7 +229,7 @@ bool aeg_jf_format(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval 
 }
 
 /* {}, {0}, {name}, {name.attr[key]}: the value, without conversion or format. */
-static bool put_field(aeg_jrun *r, const aeg_jcall *c, const char *p, size_t n, uint32_t *automatic)
+static bool put_field(aeg_jrun *r, const aeg_jcall *c, const char *p, size_t n, int64_t *automatic)
 {
     size_t k = 0;
     uint64_t index = 0;
@@ -243,8 +243,15 @@ static bool put_field(aeg_jrun *r, const aeg_jcall *c, const char *p, size_t n, 
         digits = digits && isdigit((unsigned char)p[i]);
         index = digits && index < UINT32_MAX ? index * 10 + (uint64_t)(p[i] - '0') : index;
     }
-    if (n == 0)
-        index = (*automatic)++;
+    /* -1 before the first field, then the next number, or INT64_MIN once fields have numbers. */
+    if (digits && *automatic != -1 && (n == 0) == (*automatic == INT64_MIN))
+        return aeg_jrun_fail(r, AEGIS_E_USAGE, "format(): numbered and automatic fields cannot be mixed");
+    if (n == 0) {
+        *automatic += *automatic == -1;
+        index = (uint64_t)(*automatic)++;
+    } else if (digits) {
+        *automatic = INT64_MIN;
+    }
     if (digits && index < c->n_args)
         value = &c->args[index];
     for (uint32_t i = 0; !digits && i < c->n_kwargs; i++)
@@ -257,7 +264,7 @@ static bool put_field(aeg_jrun *r, const aeg_jcall *c, const char *p, size_t n, 
 
 static bool put_format(aeg_jrun *r, const char *p, const char *end, const aeg_jcall *c)
 {
-    uint32_t automatic = 0;
+    int64_t automatic = -1;
     for (; p < end; p++) {
         AEG_JTRY(aeg_jrun_step(r, 1));
         if (*p != '{' && *p != '}') {

@@ -122,6 +122,8 @@ static aegis_status lex_raw(aeg_jlexer *lx, size_t body)
         advance(lx, end);
         return AEGIS_OK;
     }
+    if (lx->pos == lx->n) /* Jinja2 lets an opening tag end the template */
+        return AEGIS_OK;
     return aeg_fail(lx->err, AEGIS_E_MODEL, "chat template line %u: raw block without endraw", line);
 }
 
@@ -138,6 +140,10 @@ static aegis_status lex_comment(aeg_jlexer *lx)
             advance(lx, end);
             return AEGIS_OK;
         }
+    }
+    if (lx->n - lx->pos <= 3 && (lx->n - lx->pos == 2 || lx->s[lx->n - 1] == '-' || lx->s[lx->n - 1] == '+')) {
+        advance(lx, lx->n); /* as above */
+        return AEGIS_OK;
     }
     return aeg_fail(lx->err, AEGIS_E_MODEL, "chat template line %u: comment without #}", line);
 }

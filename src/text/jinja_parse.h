@@ -21,6 +21,7 @@ typedef struct {
     aegis_status status;
     uint32_t depth;
     uint32_t n_loops;        /* loops around the current tag, inside the current macro */
+    uint32_t n_all_loops;    /* macros or not */
     aeg_jmacro_def *macro;   /* the innermost, or NULL        */
     uint32_t cap_symbols;
     uint32_t *index;         /* of symbols, open addressing   */

@@ -575,6 +575,8 @@ static const aeg_jnode *parse_target_item(aeg_jparser *p)
     if (t.type != JT_NAME)
         return aeg_jparse_unexpected(p, "a name to assign to");
     const aeg_jnode *node = parse_name(p);
+    if (node != NULL && node->kind == JN_NAME && node->sym == AEG_JSYM_LOOP && p->n_all_loops > 0)
+        return aeg_jparse_fail(p, t.line, "cannot assign to 'loop' in a loop");
     if (node != NULL && node->kind != JN_NAME)
         return aeg_jparse_fail(p, t.line, "cannot assign to '%.*s'", (int)t.n, t.p);
     return node;

@@ -10,6 +10,7 @@ static const aeg_jnode *parse_for(aeg_jparser *p, uint32_t line)
     static const char *const ends[] = { "endfor", "else", NULL };
     static const char *const end[] = { "endfor", NULL };
     aeg_jnode *node = aeg_jparse_node(p, JN_FOR, line);
+    p->n_all_loops++;
     if (node == NULL || (node->a = aeg_jparse_target(p, "in")) == NULL)
         return NULL;
     if (!aeg_jparse_skip_name(p, "in"))
@@ -28,6 +29,7 @@ static const aeg_jnode *parse_for(aeg_jparser *p, uint32_t line)
     if (aeg_jparse_skip_name(p, "else") && !aeg_jparse_body(p, end, &node->other))
         return NULL;
     p->pos++; /* endfor */
+    p->n_all_loops--;
     return node;
 }
 
@@ -250,8 +252,19 @@ static const aeg_jnode *parse_loop_control(aeg_jparser *p, uint32_t line, aeg_jk
 
 static const aeg_jnode *parse_print(aeg_jparser *p, uint32_t line)
 {
-    aeg_jnode *node = aeg_jparse_node(p, JN_OUTPUT, line);
-    return node != NULL && (node->a = aeg_jparse_tuple(p, true, NULL)) != NULL ? node : NULL;
+    aeg_jnode *node = aeg_jparse_node(p, JN_OUTPUT, line), *values = aeg_jparse_node(p, JN_CONCAT, line);
+    aeg_jnodes list = { 0 };
+    if (node == NULL || values == NULL)
+        return NULL;
+    do {
+        const aeg_jnode *value = aeg_jparse_expression(p);
+        if (value == NULL || !aeg_jparse_push(p, &list, value))
+            return NULL;
+    } while (aeg_jparse_skip(p, JT_COMMA));
+    values->list = list.items;
+    values->n = list.n;
+    node->a = values;
+    return node;
 }
 
 const aeg_jnode *aeg_jparse_statement(aeg_jparser *p)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every template of tests/data/templates with every conversation, with and without tools, generation
+"""Every template of tests/data/templates and the demo model's, with every conversation, with and without tools, generation
 prompt and thinking: Python's Jinja2 (set up as Hugging Face does) and ours must agree byte for byte,
 or both refuse; where the template raises, the words must be the same.
 
@@ -110,7 +110,8 @@ def main():
     p.add_argument("templates", nargs="*")
     p.add_argument("--dump")
     args = p.parse_args()
-    paths = args.templates or sorted(glob.glob(os.path.join(here, "../../data/templates/*.jinja")))
+    paths = args.templates or sorted(glob.glob(os.path.join(here, "../../data/templates/*.jinja"))) + \
+        [os.path.join(here, "../../../models/demo/chat_template.jinja")]
     env, ours = environment(), Renderer(args.render)
     texts = errors = bad = 0
     dump = open(args.dump, "w", encoding="utf-8") if args.dump else None

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Renders templates for the oracle script: one JSON request a line on stdin, one answer a line on
- * stdout. {"template", "variables", "now"} -> {"ok", "text"} or {"ok": false, "status", "error"}.
- * A "template" that is the same as the last one is compiled once. */
+ * stdout. {"template", "variables", "now"} -> {"ok", "text"} or {"ok": false, "status", "error"}. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
