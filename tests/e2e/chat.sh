@@ -3,6 +3,7 @@
 # Chat through a pipe, and on a terminal made by expect(1).
 . "$(dirname "$0")/lib.sh"
 model=$(store) || exit 1
+small=$(small_budget "$model") || exit 1
 
 printf 'What is the capital of France?\n/nope\n/set parameter top_k 3\n/set parameter top_q 3\n/show parameters\n/bye\nnever read\n' > lines.txt
 input=lines.txt expect 0 "chat in a pipe" $AEGIS chat "$model" --no-think --temp 0
@@ -32,7 +33,7 @@ proc want {text} {
         eof { puts "\nEND while waiting for '$text'"; exit 1 }
     }
 }
-eval spawn $env(AEGIS) chat $env(model) --no-think --temp 0 --memory 40MiB -n 2000
+eval spawn $env(AEGIS) chat $env(model) --no-think --temp 0 --memory $env(small) -n 2000
 want ">>> "
 send "What is the capital of France?\r"
 want "The capital of France is Paris."
@@ -69,7 +70,7 @@ set rc [lindex [wait] 3]
 if {$rc != 0} { puts "exit code $rc"; exit 1 }
 
 # Ctrl-C during an answer keeps it, and the chat goes on.
-eval spawn $env(AEGIS) chat $env(model) --no-think --temp 0 --memory 40MiB --ignore-eos --no-history
+eval spawn $env(AEGIS) chat $env(model) --no-think --temp 0 --memory $env(small) --ignore-eos --no-history
 want ">>> "
 send "Tell me a story.\r"
 want "story.\r\n"
@@ -85,7 +86,7 @@ expect eof
 set rc [lindex [wait] 3]
 if {$rc != 0} { puts "exit code $rc"; exit 1 }
 EXP
-model=$model command expect -f terminal.exp > terminal.txt 2>&1 || { fail "chat on a terminal"; cat -v terminal.txt; }
+model=$model small=$small command expect -f terminal.exp > terminal.txt 2>&1 || { fail "chat on a terminal"; cat -v terminal.txt; }
 history=state/aegis/history
 [ "$(stat -c %a $history 2> stat.txt)" = 600 ] || fail "history file: $(stat -c %a $history)"
 grep -q 'capital' $history || fail "the history lacks the question"

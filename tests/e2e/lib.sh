@@ -61,6 +61,13 @@ store() {
     echo "$shared"
 }
 
+# A budget with room for some experts: 40 MiB, more under a sanitizer, whose own memory counts as well.
+small_budget() {
+    $AEGIS plan "$1" --memory 1GiB --json | python3 -c "
+import json, sys
+print(json.load(sys.stdin)['minimum_budget'] + 14 * 2**20)"
+}
+
 finish() {
     [ $failed -eq 0 ] && echo "$name: all cases passed"
     exit $failed

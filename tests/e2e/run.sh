@@ -3,12 +3,13 @@
 # One-shot answers, tokens, templates, logits, eval, bench.
 . "$(dirname "$0")/lib.sh"
 model=$(store) || exit 1
+small=$(small_budget "$model") || exit 1
 ask="What is the capital of France?"
 
 expect 0 "greedy answer" $AEGIS run "$model" -p "$ask" --no-think --temp 0
 [ "$out" = "The capital of France is Paris." ] || fail "greedy answer: $out"
 [ -z "$err" ] || fail "an answer without --verbose says: $err"
-expect 0 "without a command" $AEGIS -m "$model" -p "$ask" --no-think --temp 0 --memory 40MiB --mlock
+expect 0 "without a command" $AEGIS -m "$model" -p "$ask" --no-think --temp 0 --memory "$small" --mlock
 answers "Paris"
 says "--mlock"
 echo "$ask" > prompt.txt
@@ -33,7 +34,7 @@ json "j['stop'] == 'length' and j['tokens'] == 3 and j['text'] and j['peak_bytes
 expect 0 "seeded" $AEGIS run "$model" -p "Tell me a story." --no-think --seed 12345678901234567 --temp 1 -n 20 --json
 json "j['seed'] == 12345678901234567"
 cp stdout.txt first.txt
-expect 0 "seeded again" $AEGIS run "$model" -p "Tell me a story." --no-think --seed 12345678901234567 --temp 1 -n 20 --json --memory 30MiB -t 1
+expect 0 "seeded again" $AEGIS run "$model" -p "Tell me a story." --no-think --seed 12345678901234567 --temp 1 -n 20 --json --memory $((small - 10 * 2**20)) -t 1
 python3 -c "import json; a, b = (json.load(open(f))['text'] for f in ('first.txt', 'stdout.txt')); exit(a != b)" ||
     fail "the same seed gave another text"
 expect 0 "another seed" $AEGIS run "$model" -p "Tell me a story." --no-think --seed 1 --temp 1 -n 20 --json
@@ -96,9 +97,12 @@ answers "perplexity"
 expect 2 "reference of other ids" $AEGIS eval "$model" -f text.txt --ref ref.safetensors
 expect 2 "nothing to score" $AEGIS eval "$model" --ids-file ids.txt -c 16 --skip 16
 
-expect 0 bench $AEGIS bench "$model" -pp 16 -tg 4 -r 2 --memory 40MiB --json
+expect 0 bench $AEGIS bench "$model" -pp 16 -tg 4 -r 2 --memory "$small" --json
 json "all(j[k] >= 0 and k in j['spread'] and k in j['cold'] for k in ('prefill_tok_s', 'decode_tok_s', 'ttft_s', 'first_step_s', 'disk_bytes_per_token', 'hit_rate', 'disk_busy', 'wait_ms_per_token', 'compute_ms_per_token', 'peak_bytes'))"
-json "0 < j['peak_bytes'] <= 40 * 2**20 and j['settings']['repeats'] == 2 and j['machine']['cores'] > 0"
+json "0 < j['peak_bytes'] and j['settings']['repeats'] == 2 and j['machine']['cores'] > 0"
+
+# What a sanitizer adds to the process is beyond the plan.
+[ "$small" -gt $((50 * 2**20)) ] || json "j['peak_bytes'] <= $small"
 
 # A signal ends a run cleanly: 130 for SIGINT, 143 for SIGTERM.
 for sig in INT TERM; do
