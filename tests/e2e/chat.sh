@@ -12,11 +12,11 @@ answers "top_k 3"
 says "unknown command /nope"
 says "unknown parameter 'top_q'"
 grep -q '>>>\|'$'\033' stdout.txt && fail "prompts or escapes in a pipe"
-printf '"""What is the capital\nof France?"""\n/show template\n//x \\\ny\n/show template\n' > lines.txt
+printf '"""What is the capital\nof France?"""\n/show template\n//x\\\ny\n/show template\n' > lines.txt
 input=lines.txt expect 0 "several lines" $AEGIS chat "$model" --no-think --temp 0 -n 4
 answers "What is the capital
 of France?<|im_end|>"
-answers "/x 
+answers "/x
 y<|im_end|>"
 [ -e state/aegis/history ] && fail "a pipe keeps no history"
 expect 2 "chat --json" $AEGIS chat "$model" --json
