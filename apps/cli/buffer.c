@@ -17,6 +17,9 @@ aegis_status aeg_buffer_append(aeg_buffer *t, const char *bytes, size_t n, aegis
     if (t->n + n + 1 > t->capacity) {
         const size_t capacity = AEG_MAX(AEG_MAX(t->capacity + t->capacity / 2, t->n + n + 1), (size_t)256);
         char *p = aeg_realloc(aeg_ui_memory(), t->p, capacity);
+        if (p == NULL && aeg_ui_memory()->ceiling != 0)
+            return aeg_fail(err, AEGIS_E_USAGE, "the text is longer than the %llu bytes that the plan keeps for it; ask "
+                            "for a larger context with -c", (unsigned long long)aeg_ui_memory()->ceiling);
         if (p == NULL)
             return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a text of %zu bytes", capacity);
         t->p = p;

@@ -38,9 +38,10 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
         aeg_setup_close(*out);
         return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
     }
+    aegis_info info;
+    aegis_engine_info(*out, &info);
+    aeg_ui_memory()->ceiling = info.caller_text_bytes; /* from here on every byte of ours is in the plan */
     if (cli->verbose) {
-        aegis_info info;
-        aegis_engine_info(*out, &info);
         aeg_setup_print_plan(&info.plan, stderr);
         aeg_ui_say("%s opened in %.2f s: %s, %u layers, %u experts, kernels %s, reads by %s, %u threads", info.path,
                    info.open_seconds, info.family, info.n_layers, info.n_experts, info.cpu, info.io,
@@ -59,6 +60,7 @@ aegis_status aeg_setup_open_text(const aeg_cli *cli, aegis_engine **out, aegis_e
 void aeg_setup_close(aegis_engine *engine)
 {
     aeg_signals_watch(NULL, NULL);
+    aeg_ui_memory()->ceiling = 0;
     aegis_engine_close(engine);
 }
 

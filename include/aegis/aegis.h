@@ -77,6 +77,7 @@ typedef struct {
     double temperature, top_p, min_p, repeat_penalty, presence_penalty; /* model defaults; < 0: not given */
     int32_t top_k_sampling;
     double open_seconds;
+    uint64_t caller_text_bytes; /* what the plan allows the caller for prompts and answers; 0: no plan */
 } aegis_info;
 void aegis_engine_info(const aegis_engine *engine, aegis_info *info);
 

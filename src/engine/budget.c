@@ -9,9 +9,7 @@
 /* Prompt tokens per step, best first. A larger chunk reads each expert for more tokens, but its scratch takes
  * slots away: it may have a sixteenth of the budget. */
 static const uint32_t CHUNKS[] = { 512, 256, 128, 64, 32, 16, 8, 4, 2, 1 };
-enum { CHUNK_SHARE = 16, TEXT_RESERVE = 1 << 20, TEXT_PER_TOKEN = 48 };
-
-uint64_t aeg_text_heap_ceiling(uint32_t n_ctx) { return TEXT_RESERVE + (uint64_t)n_ctx * TEXT_PER_TOKEN; }
+enum { CHUNK_SHARE = 16 };
 
 /* Total bytes with these settings; fills e->accounts with measuring arenas. */
 static aegis_status measure(aegis_engine *e, uint32_t chunk, uint32_t n_slots, uint64_t *total, aegis_error *err)
@@ -20,7 +18,7 @@ static aegis_status measure(aegis_engine *e, uint32_t chunk, uint32_t n_slots, u
     e->settings.n_slots = n_slots;
     aeg_accounts_measure(&e->accounts);
     AEG_TRY(aeg_engine_build(e, err));
-    e->accounts.extra[AEG_ACCT_TEXT] = aeg_text_heap_ceiling(e->settings.n_ctx);
+    e->accounts.extra[AEG_ACCT_TEXT] = aeg_text_heap_bytes(e->settings.n_ctx);
     e->accounts.extra[AEG_ACCT_RUNTIME] = aeg_runtime_bytes(e->settings.n_threads, aeg_accounts_total(&e->accounts));
     *total = aeg_accounts_total(&e->accounts);
     return AEGIS_OK;

@@ -80,8 +80,8 @@ static aegis_status open_parts(aegis_engine *e, const aegis_options *options, ae
 
     const aeg_accounts measured = e->accounts;
     AEG_TRY(aeg_accounts_map(&e->accounts, &measured, err));
-    e->text_memory.ceiling = aeg_text_heap_ceiling(e->settings.n_ctx);
     AEG_TRY(aeg_engine_build(e, err));
+    aeg_text_set_ceilings(e);
     AEG_TRY(aeg_text_open(e, err));
     aeg_session_clear(&e->session);
     return AEGIS_OK;
@@ -139,6 +139,7 @@ void aegis_engine_info(const aegis_engine *e, aegis_info *info)
         .temperature = hp->temperature, .top_p = hp->top_p, .min_p = hp->min_p, .repeat_penalty = hp->repeat_penalty,
         .presence_penalty = hp->presence_penalty, .top_k_sampling = hp->top_k_sampling,
         .open_seconds = e->open_seconds,
+        .caller_text_bytes = e->text_only ? 0 : aeg_text_caller_bytes(e->settings.n_ctx),
     };
     for (uint32_t i = 0; i < AEG_MIN(hp->n_eos, (uint32_t)AEG_ARRAY_LEN(info->eos)); i++)
         info->eos[i] = hp->eos[i];

@@ -79,7 +79,10 @@ aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err);
 aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err);
 
 /* engine_text.c */
-uint64_t aeg_text_heap_ceiling(uint32_t n_ctx);
+/* Heap that text may take, all parts; and the ceiling of the caller's own part (prompts, answers). */
+uint64_t aeg_text_heap_bytes(uint32_t n_ctx);
+uint64_t aeg_text_caller_bytes(uint32_t n_ctx);
+void aeg_text_set_ceilings(aegis_engine *e); /* after open: from now on the plan's numbers hold */
 aegis_status aeg_text_size(aegis_engine *e, aegis_error *err); /* e->tokenizer_bytes */
 aegis_status aeg_text_open(aegis_engine *e, aegis_error *err);
 void aeg_text_close(aegis_engine *e);

@@ -20,6 +20,37 @@ static const char TABLE_FILE[] = "tokenizer.bin", TEMPLATE_FILE[] = "chat_templa
 /* Results handed to callers outlive the engine's ceilings and are freed without it. */
 static aeg_memory results = { .name = "results" };
 
+/* Bytes that each part may take: something fixed, and something for every token of the context. A token is 4 to 5
+ * bytes of text; the tokenizer's scratch for text that needs normalising is 20 bytes per byte, messages stand as
+ * JSON a few times while they are rendered, a growing buffer is twice its text and copied once. */
+typedef enum { PART_TOKENIZER, PART_JSON, PART_RESULTS, PART_CALLER, N_PARTS } text_part;
+
+static uint64_t part_bytes(text_part part, uint32_t n_ctx)
+{
+    static const struct { uint32_t fixed, per_token; } parts[N_PARTS] = {
+        [PART_TOKENIZER] = { 512 << 10, 96 }, [PART_JSON] = { 64 << 10, 48 },
+        [PART_RESULTS] = { 64 << 10, 32 },    [PART_CALLER] = { 64 << 10, 24 },
+    };
+    return parts[part].fixed + (uint64_t)parts[part].per_token * n_ctx;
+}
+
+uint64_t aeg_text_heap_bytes(uint32_t n_ctx)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < N_PARTS; i++)
+        sum += part_bytes((text_part)i, n_ctx);
+    return sum;
+}
+
+uint64_t aeg_text_caller_bytes(uint32_t n_ctx) { return part_bytes(PART_CALLER, n_ctx); }
+
+void aeg_text_set_ceilings(aegis_engine *e)
+{
+    e->text_memory.ceiling = part_bytes(PART_TOKENIZER, e->settings.n_ctx);
+    results.ceiling = part_bytes(PART_RESULTS, e->settings.n_ctx);
+    aeg_json_memory()->ceiling = aeg_json_memory()->in_use + part_bytes(PART_JSON, e->settings.n_ctx);
+}
+
 aegis_status aeg_text_size(aegis_engine *e, aegis_error *err)
 {
     char path[AEG_PATH_MAX];
@@ -83,6 +114,8 @@ aegis_status aeg_text_open(aegis_engine *e, aegis_error *err)
 
 void aeg_text_close(aegis_engine *e)
 {
+    results.ceiling = 0;
+    aeg_json_memory()->ceiling = 0;
     aeg_jinja_free(e->template);
     aeg_tokenizer_close(e->tokenizer);
     e->template = NULL;
