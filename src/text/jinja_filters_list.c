@@ -64,10 +64,12 @@ static bool f_first(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval
     }
     if (v->type == JV_LIST && v->u.list->flavor == JL_GENERATOR) {
         aeg_jlist *l = v->u.list;
-        *out = l->n == 0 ? empty_sequence() : l->items[0];
-        l->items += l->n > 0; /* takes one item from it */
-        l->cap -= l->n > 0;
-        l->n -= l->n > 0;
+        *out = empty_sequence();
+        if (l->n > 0) { /* takes one item from it */
+            *out = *l->items++;
+            l->cap--;
+            l->n--;
+        }
         return true;
     }
     AEG_JTRY(aeg_jin_iterate(r, v, &items, &n));
@@ -186,17 +188,27 @@ static bool sort_keys(aeg_jrun *r, const aeg_jval *item, const aeg_jval *attribu
 
 static bool is_true(const aeg_jval *v) { return v->type != JV_UNSET && aeg_jv_truth(v); }
 
+/* reverse= of the sorts: Python takes an integer there, not any truth value. */
+static bool want_reverse(aeg_jrun *r, const aeg_jcall *c, const aeg_jval *v, bool *out)
+{
+    int64_t i = 0;
+    AEG_JTRY(v->type == JV_UNSET || aeg_jin_want_int(r, c, v, &i));
+    *out = i != 0;
+    return true;
+}
+
 static bool f_sort(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval *out)
 {
     static const char *const names[] = { "reverse", "case_sensitive", "attribute", NULL };
     aeg_jval a[3], *keys;
-    AEG_JTRY(aeg_jin_bind(r, c, names, 0, a));
+    bool reverse;
+    AEG_JTRY(aeg_jin_bind(r, c, names, 0, a) && want_reverse(r, c, &a[0], &reverse));
     aeg_jlist *l = copy_items(r, v, JL_LIST);
     AEG_JTRY(l != NULL && aeg_jrun_alloc(r, l->n, sizeof *keys, &keys));
     for (size_t i = 0; i < l->n; i++)
         AEG_JTRY(sort_keys(r, &l->items[i], &a[2], is_true(&a[1]), &keys[i]));
     *out = aeg_jv_list(l);
-    return aeg_jin_sort(r, l->items, keys, l->n, is_true(&a[0]));
+    return aeg_jin_sort(r, l->items, keys, l->n, reverse);
 }
 
 static bool f_unique(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval *out)
@@ -305,7 +317,8 @@ static bool f_dictsort(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_j
     static const aeg_jval whole = { .type = JV_UNSET };
     aeg_jval a[3], *keys;
     size_t position = 0;
-    AEG_JTRY(aeg_jin_bind(r, c, names, 0, a));
+    bool reverse;
+    AEG_JTRY(aeg_jin_bind(r, c, names, 0, a) && want_reverse(r, c, &a[2], &reverse));
     if (a[1].type != JV_UNSET) {
         const char *by;
         size_t n;
@@ -323,7 +336,7 @@ static bool f_dictsort(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_j
     AEG_JTRY(aeg_jrun_alloc(r, l->n, sizeof *keys, &keys));
     for (size_t i = 0; i < l->n; i++)
         AEG_JTRY(sort_key(r, &l->items[i].u.list->items[position], &whole, is_true(&a[0]), &keys[i]));
-    return aeg_jin_sort(r, l->items, keys, l->n, is_true(&a[2]));
+    return aeg_jin_sort(r, l->items, keys, l->n, reverse);
 }
 
 static bool f_batch(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval *out)

@@ -14,11 +14,13 @@ static aeg_jcall without(const aeg_jcall *c, uint32_t n, const char *what)
     return rest;
 }
 
-/* What is false has no items here, whatever it is (also none and 0). */
-static bool iterate(aeg_jrun *r, const aeg_jval *v, const aeg_jval **items, size_t *n)
+/* What is false has no items here, whatever it is (also none and 0), and its arguments do not matter. */
+static bool nothing(aeg_jrun *r, aeg_jval *out)
 {
-    *n = 0;
-    return !aeg_jv_truth(v) || aeg_jin_iterate(r, v, items, n);
+    aeg_jlist *l = aeg_jlist_new(r, JL_GENERATOR, 0);
+    AEG_JTRY(l != NULL);
+    *out = aeg_jv_list(l);
+    return true;
 }
 
 static bool map_attribute(aeg_jrun *r, const aeg_jcall *c, const aeg_jval *item, aeg_jval *out)
@@ -34,9 +36,11 @@ static bool map_attribute(aeg_jrun *r, const aeg_jcall *c, const aeg_jval *item,
 static bool f_map(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval *out)
 {
     const aeg_jbuiltin *filter = NULL;
-    const aeg_jval *items = NULL;
+    const aeg_jval *items;
     const char *name;
     size_t n;
+    if (!aeg_jv_truth(v))
+        return nothing(r, out);
     if (c->n_args == 0 && c->n_kwargs == 0)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "map() needs the name of a filter, or attribute=");
     if (c->n_args > 0) {
@@ -46,7 +50,7 @@ static bool f_map(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jval *
             return aeg_jrun_fail(r, AEGIS_E_USAGE, "map(): the filter '%.*s' is not supported", (int)n, name);
     }
     const aeg_jcall call = filter == NULL ? *c : without(c, 1, filter->name);
-    AEG_JTRY(iterate(r, v, &items, &n));
+    AEG_JTRY(aeg_jin_iterate(r, v, &items, &n));
     aeg_jlist *l = aeg_jlist_new(r, JL_GENERATOR, n);
     AEG_JTRY(l != NULL && aeg_jrun_enter(r));
     bool ok = true;
@@ -64,9 +68,11 @@ static bool filter_by(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, bool b
 {
     const uint32_t skip = by_attribute ? 1 : 0;
     const aeg_jbuiltin *test = NULL;
-    const aeg_jval *items = NULL;
+    const aeg_jval *items;
     const char *name;
     size_t n;
+    if (!aeg_jv_truth(v))
+        return nothing(r, out);
     if (c->n_args < skip)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "%s() needs the name of an attribute", c->what);
     if (c->n_args > skip) {
@@ -76,7 +82,7 @@ static bool filter_by(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, bool b
             return aeg_jrun_fail(r, AEGIS_E_USAGE, "%s(): the test '%.*s' is not supported", c->what, (int)n, name);
     }
     const aeg_jcall call = test == NULL ? *c : without(c, skip + 1, test->name);
-    AEG_JTRY(iterate(r, v, &items, &n));
+    AEG_JTRY(aeg_jin_iterate(r, v, &items, &n));
     aeg_jlist *l = aeg_jlist_new(r, JL_GENERATOR, 0);
     AEG_JTRY(l != NULL);
     for (size_t i = 0; i < n; i++) {

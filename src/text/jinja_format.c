@@ -111,7 +111,8 @@ static bool next_value(aeg_jrun *r, percent *s, const aeg_jval **out)
 static bool read_size(aeg_jrun *r, percent *s, int *out)
 {
     int64_t v = 0;
-    if (s->p < s->end && *s->p == '*') {
+    const bool given_apart = s->p < s->end && *s->p == '*';
+    if (given_apart) {
         const aeg_jval *given = NULL;
         s->p++;
         AEG_JTRY(next_value(r, s, &given));
@@ -119,7 +120,7 @@ static bool read_size(aeg_jrun *r, percent *s, int *out)
             return aeg_jrun_fail(r, AEGIS_E_USAGE, "* in a format string needs an integer");
         v = aeg_jv_as_int(given);
     }
-    for (; s->p < s->end && isdigit((unsigned char)*s->p) && v <= MAX_WIDTH; s->p++)
+    for (; !given_apart && s->p < s->end && isdigit((unsigned char)*s->p) && v <= MAX_WIDTH; s->p++)
         v = v * 10 + (*s->p - '0');
     if (v < 0 || v > MAX_WIDTH)
         return aeg_jrun_fail(r, AEGIS_E_USAGE, "a width in a format string is not 0 to %d", MAX_WIDTH);

@@ -46,6 +46,8 @@ static bool fn_raise(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jva
     aeg_jval message;
     (void)v;
     AEG_JTRY(aeg_jin_bind(r, c, names, 1, &message) && aeg_jin_str(r, &message, out));
+    if (out->u.s.n == 0 || out->u.s.p[0] == '\0') /* an error always has a sentence */
+        *out = aeg_jv_cstr("the chat template refused the conversation");
     if (r->status == AEGIS_OK) /* the template's own words, with nothing added */
         r->status = aeg_fail(r->err, AEGIS_E_USAGE, "%.*s", (int)(out->u.s.n > 900 ? 900 : out->u.s.n), out->u.s.p);
     return false;

@@ -47,6 +47,18 @@ const char *aeg_float_repr(double f, char out[AEG_FLOAT_TEXT])
 static void strip(const char **s, size_t *n)
 {
     size_t k;
+    bool ascii = true;
+    for (size_t i = 0; ascii && i < *n; i++)
+        ascii = (unsigned char)(*s)[i] < 0x80;
+    if (ascii) { /* Python then looks for C's spaces alone, without U+001C to U+001F */
+        while (*n > 0 && isspace((unsigned char)**s)) {
+            ++*s;
+            --*n;
+        }
+        while (*n > 0 && isspace((unsigned char)(*s)[*n - 1]))
+            --*n;
+        return;
+    }
     while ((k = aeg_text_space_at(*s, *n, 0)) != 0) {
         *s += k;
         *n -= k;

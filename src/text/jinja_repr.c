@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/jinja_eval.h"
 #include "text/jinja_number.h"
-#include "text/jinja_run.h"
 #include "text/jinja_text.h"
 
 static bool put(aeg_jrun *r, const char *s) { return aeg_jrun_write(r, s, strlen(s)); }
@@ -102,7 +102,7 @@ static bool put_nested(aeg_jrun *r, const aeg_jval *v)
 
 bool aeg_jin_write_repr(aeg_jrun *r, const aeg_jval *v)
 {
-    char text[AEG_FLOAT_TEXT];
+    char text[80];
     switch ((aeg_jtype)v->type) {
     case JV_UNDEFINED: return put(r, "Undefined");
     case JV_NONE: return put(r, "None");
@@ -119,6 +119,13 @@ bool aeg_jin_write_repr(aeg_jrun *r, const aeg_jval *v)
     case JV_DICT:
     case JV_NAMESPACE: return put_nested(r, v);
     case JV_FUNCTION: return put(r, "<function ") && put(r, v->u.builtin->name) && put(r, ">");
+    case JV_LOOP:
+        snprintf(text, sizeof text, "<LoopContext %zu/%zu>", v->u.loop->index0 + 1, v->u.loop->n);
+        return put(r, text);
+    case JV_MACRO:
+        if (v->u.macro->def->name == UINT32_MAX)
+            return put(r, "<Macro anonymous>");
+        return put(r, "<Macro ") && put_string_repr(r, v->u.macro->name, strlen(v->u.macro->name)) && put(r, ">");
     case JV_METHOD: return put(r, "<built-in method ") && put(r, v->u.method->builtin->name) && put(r, ">");
     default: return put(r, "<") && put(r, aeg_jv_type_name(v)) && put(r, ">");
     }

@@ -110,7 +110,7 @@ static bool t_sameas(aeg_jrun *r, const aeg_jval *v, const aeg_jcall *c, aeg_jva
         AEG_JTRY(aeg_jv_equal(r, v, &other, &same));
     else
         same = v->u.list == other.u.list;
-    *out = aeg_jv_bool(same && v->type == other.type);
+    *out = aeg_jv_bool(same && v->type == other.type && v->type != JV_UNDEFINED);
     return true;
 }
 

@@ -3,11 +3,15 @@
 // at all, its text must be ours. It knows less of Jinja2 than we do; what it refuses is counted, and the
 // conversations it is known to render differently are listed below with the reason.
 //
-//     npm ci && node compare_npm.mjs DUMP
+//     AEGIS_ORACLE_MODULES=folder-with-node_modules node compare_npm.mjs DUMP
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { basename } from "node:path";
-import { Template } from "@huggingface/jinja";
+import { createRequire } from "node:module";
+
+// The package lies under the build tree, see `run`.
+const require = createRequire((process.env.AEGIS_ORACLE_MODULES ?? ".") + "/");
+const { Template } = require("@huggingface/jinja");
 
 // It brings raise_exception and strftime_now with it; let the second see the time of the dump.
 const now = 1700000000000;

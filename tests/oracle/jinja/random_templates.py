@@ -211,8 +211,8 @@ def chosen(template, ours, theirs, our_error, their_error):
         return "refused by name"
     if our_error and ("steps" in our_error or "memory" in our_error or "longer than" in our_error):
         return "a limit"
-    if theirs and re.search(r" at 0x[0-9a-f]+>", theirs):
-        return "addresses"
+    if theirs and re.search(r" at 0x[0-9a-f]+>|<bound method", theirs, re.IGNORECASE):
+        return "what Python prints of functions"
     if "**" in template and "-" in template and ours is not None and theirs is not None:
         return "Jinja2 writes a folded negative base into Python without brackets"
     if text_of_constant_slice(our_error, theirs):
