@@ -163,7 +163,8 @@ static bool put_directive(aeg_jrun *r, percent *s)
         const aeg_jval key = aeg_jv_text(s->p + 1, (size_t)(close - s->p - 1));
         AEG_JTRY(aeg_jdict_find(r, s->map->u.dict, &key, &pair));
         if (pair == NULL)
-            return aeg_jrun_fail(r, AEGIS_E_USAGE, "the format string's '%.*s' is not given", (int)key.u.s.n, key.u.s.p);
+            return aeg_jrun_fail(r, AEGIS_E_USAGE, "the format string's '%.*s' is not given", (int)key.u.s.n,
+                                 key.u.s.p);
         value = &pair->value;
         s->p = close + 1;
     }

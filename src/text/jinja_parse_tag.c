@@ -46,7 +46,8 @@ static const aeg_jnode *parse_if(aeg_jparser *p, uint32_t line)
         return NULL;
     while (more) {
         const aeg_jnode *condition = NULL;
-        const bool is_else = n > 0 && p->lx.tokens[p->pos - 1].n == 4 && memcmp(p->lx.tokens[p->pos - 1].p, "else", 4) == 0;
+        const aeg_jtoken *word = &p->lx.tokens[p->pos - 1]; /* if, elif or else */
+        const bool is_else = n > 0 && word->n == 4 && memcmp(word->p, "else", 4) == 0;
         if (!is_else && ((condition = aeg_jparse_tuple(p, false, NULL)) == NULL ||
                          !aeg_jparse_push(p, &conditions, condition)))
             return NULL;
