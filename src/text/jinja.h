@@ -3,11 +3,12 @@
  *
  * A model's template decides every byte of its prompt, so the measure is byte equality with Python's
  * Jinja2 set up as Hugging Face does it (trim_blocks, lstrip_blocks, loop controls, `tojson` without
- * ASCII escapes, raise_exception, strftime_now). docs: constructs we refuse are refused by name at
- * compile time, never rendered wrongly.
+ * ASCII escapes, raise_exception, strftime_now). Constructs we do not have are refused by name at
+ * compile time, never rendered wrongly. tests/oracle/jinja/run compares.
  *
  * Memory: the tree and the values of a render live in arenas charged to the aeg_memory given.
- * Thread: a compiled template is read only, so any number of threads may render it at once.
+ * Thread: a compiled template is read only, so any number of threads may render it at once. Compiling
+ * and rendering at the default depth need less than 192 KiB of stack (measured, gcc -O0 and -O2).
  */
 #ifndef AEG_TEXT_JINJA_H
 #define AEG_TEXT_JINJA_H
