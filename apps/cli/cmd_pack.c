@@ -11,7 +11,8 @@
 #include "signals.h"
 #include "ui.h"
 
-enum { PACK_DEFAULT_BYTES = 300 << 20, PACK_OWN_BYTES = 512 << 10 };
+/* Besides the counted memory: library pages touched later, the reading thread, what malloc holds between blocks. */
+enum { PACK_DEFAULT_BYTES = 300 << 20, PACK_OWN_BYTES = 3 << 20 };
 
 /* --memory is for the whole process; the packer gets what our code and libraries leave. */
 static aegis_status packer_memory(const aeg_cli *cli, uint64_t *out, aegis_error *err)

@@ -42,3 +42,13 @@ for ctx in 512 4096; do
     done
     check "$ctx" $((minimum + (4 << 20))) 2
 done
+
+# The first use of a source folder packs it in a child under the same budget.
+for budget in $((14 << 20)) $((24 << 20)); do
+    rm -rf "$work/cache"
+    XDG_CACHE_HOME=$work/cache "$AEGIS_CGROUP_RUN" -o "$work/report" "$budget" $AEGIS run "$AEGIS_SOURCE_DIR/models/demo" \
+        --memory "$budget" -c 256 -t 1 -n 4 --temp 0 -p hello > "$work/answer" || fail "first use inside $budget bytes"
+    peak=$(json "$work/report" 'd["peak"]') failcnt=$(json "$work/report" 'd["failcnt"]') rss=$(json "$work/report" 'd["max_rss"]')
+    echo "first use, budget $budget: cgroup peak $peak, largest VmHWM $rss, failed charges $failcnt"
+    [ "$rss" -le "$budget" ] && [ "$peak" -le "$budget" ] && [ "$failcnt" -eq 0 ] || fail "packing exceeds $budget"
+done
