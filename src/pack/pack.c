@@ -14,8 +14,8 @@
 #include "pack/sink.h"
 #include "pack/write.h"
 
-/* Enough to reach the disk's speed: larger buffers gained nothing (docs/results/pack.csv). */
-enum { MAX_WINDOW = 16 << 20, MAX_BUFFER = 4 << 20, MIN_BUFFER = 128 << 10 };
+/* One read window and two write buffers of the same size: while one chunk is written the next is read. */
+enum { MAX_WINDOW = 8 << 20, MAX_BUFFER = 8 << 20, MIN_BUFFER = 128 << 10 };
 static const uint64_t default_memory = 300u << 20;
 static const uint64_t manifest_estimate = 1 << 20;
 
@@ -53,8 +53,8 @@ static aegis_status share_memory(packer *p, size_t *buffer, aegis_error *err)
         return aeg_fail(err, AEGIS_E_MEMORY, "packing this model needs %s of memory, but may use %s", aeg_size_format(a, needed),
                         aeg_size_format(b, p->ceiling));
     const uint64_t spare = p->ceiling - needed;
-    *buffer = (size_t)AEG_MAX(smallest, AEG_MIN((uint64_t)MAX_BUFFER, smallest + spare / 8));
-    p->window_bytes = (size_t)AEG_MAX(p->plan.min_window, AEG_MIN((uint64_t)MAX_WINDOW, p->plan.min_window + spare / 2));
+    *buffer = (size_t)AEG_MAX(smallest, AEG_MIN((uint64_t)MAX_BUFFER, smallest + spare / 3));
+    p->window_bytes = (size_t)AEG_MAX(p->plan.min_window, AEG_MIN((uint64_t)MAX_WINDOW, p->plan.min_window + spare / 3));
     return AEGIS_OK;
 }
 

@@ -14,6 +14,18 @@
 #include "base/file.h"
 #include "format/rawfile.h"
 
+/* Sanitizers keep a megabyte on a thread's stack: there the system chooses it. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define OWN_STACK 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define OWN_STACK 0
+#endif
+#endif
+#ifndef OWN_STACK
+#define OWN_STACK 1
+#endif
+
 enum { ALIGN = AEG_RAW_ALIGN, STACK_BYTES = 256 << 10, ZEROS = 4096 };
 
 typedef struct {
@@ -147,7 +159,7 @@ static void start_thread(aeg_sink *s)
     pthread_attr_t attr;
     if (pthread_attr_init(&attr) != 0)
         return;
-    if (pthread_attr_setstack(&attr, s->stack, STACK_BYTES) == 0)
+    if (!OWN_STACK || pthread_attr_setstack(&attr, s->stack, STACK_BYTES) == 0)
         s->threaded = pthread_create(&s->thread, &attr, writer_main, s) == 0;
     pthread_attr_destroy(&attr);
 }
