@@ -41,9 +41,9 @@ uint32_t t_argmax(const float *x, uint32_t n)
 
 double t_log_prob(const float *logits, uint32_t n, uint32_t id)
 {
-    double top = logits[0], sum = 0;
-    for (uint32_t i = 1; i < n; i++)
-        top = fmax(top, logits[i]);
+    /* Not fmax in double: vectorising that crashes gcc 12 for arm64. */
+    const double top = logits[t_argmax(logits, n)];
+    double sum = 0;
     for (uint32_t i = 0; i < n; i++)
         sum += exp(logits[i] - top);
     return logits[id] - top - log(sum);
