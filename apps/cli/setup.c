@@ -36,6 +36,7 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
     aeg_signals_watch(aegis_engine_cancel, *out);
     if (aeg_signals_caught(false) != 0) {
         aeg_setup_close(*out);
+        *out = NULL; /* the caller closes what it holds, once more */
         return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
     }
     aegis_info info;
