@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -71,6 +72,9 @@ aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output
     if (snprintf(out->path, sizeof out->path, "%s", path) >= (int)sizeof out->path ||
         snprintf(out->partial, sizeof out->partial, "%.4000s.partial.%ld", path, (long)getpid()) >= (int)sizeof out->partial)
         return aeg_fail(err, AEGIS_E_USAGE, "the path of the output is too long");
+    struct stat old; /* the rename at the end would put a file in the place of a device, pipe or link */
+    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode))
+        return aeg_fail(err, AEGIS_E_IO, "%s: exists and is not a regular file; the output would replace it", path);
     out->fd = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (out->fd < 0)
         return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", out->partial);
