@@ -220,7 +220,7 @@ static blob read_file(const char *path)
 static void write_file(const char *path, const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
 {
     FILE *f = fopen(path, "wb");
-    if (f == NULL || fwrite(a, 1, n_a, f) != n_a || fwrite(b, 1, n_b, f) != n_b || fclose(f) != 0)
+    if (f == NULL || fwrite(a, 1, n_a, f) != n_a || (n_b > 0 && fwrite(b, 1, n_b, f) != n_b) || fclose(f) != 0)
         die(path);
 }
 
