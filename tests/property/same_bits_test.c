@@ -77,7 +77,7 @@ static aegis_options random_options(const subject *s)
     o.sim_bytes_per_s = 4e9;
     o.prefetch = guesses[t_below(4)];
     /* The scalar level of the larger model would take minutes there. */
-    o.cpu = levels[T_SANITIZED && s != &tiny ? n_levels - 1 : t_below(n_levels)];
+    o.cpu = levels[T_SLOW && s != &tiny ? n_levels - 1 : t_below(n_levels)];
     o.n_checkpoints = (uint32_t)t_below(3);
     aegis_plan plan;
     aegis_error err;
@@ -107,8 +107,8 @@ static void check(const subject *s)
     T_CHECK(hash == s->hash);
 }
 
-/* Sanitizers make each case ten times slower; the cases are the same kind. */
-#define CASES(n) (T_SANITIZED ? (n) / 6 + 1 : (n))
+/* Sanitizers and emulators make each case ten times slower; the cases are the same kind. */
+#define CASES(n) (T_SLOW ? (n) / 6 + 1 : (n))
 T_PROPERTY(every_setting_gives_the_same_bits_tiny, CASES(60)) { check(&tiny); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo, CASES(24)) { check(&demo); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo_e3, CASES(8)) { check(&demo_e3); }

@@ -79,6 +79,11 @@ void t_free(void *p);
 #define T_SANITIZED 0
 #endif
 
+/* 1 under a sanitizer or an emulator (set by tests/CMakeLists.txt): run fewer cases of the same kind. */
+#ifndef T_SLOW
+#define T_SLOW T_SANITIZED
+#endif
+
 /* A real arena of `bytes`; unmap it with aeg_arena_unmap. */
 aeg_arena t_arena(uint64_t bytes);
 
