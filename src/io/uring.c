@@ -3,6 +3,7 @@
  * the locked-memory limit does. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "base/log.h"
@@ -26,7 +27,7 @@ typedef struct {
 
 /* COOP_TASKRUN: completions are collected when we ask and do not interrupt the arithmetic. SINGLE_ISSUER
  * is not used: it ties the ring to the thread that made it, and opening and decoding may be different threads. */
-static int make_ring(struct io_uring *ring, uint32_t depth)
+static int make_ring_once(struct io_uring *ring, uint32_t depth)
 {
     static const uint32_t flags[] = { IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0 };
     int rc = -EINVAL;
@@ -42,14 +43,33 @@ static int make_ring(struct io_uring *ring, uint32_t depth)
     return rc;
 }
 
+/* Rings count as locked memory, and the kernel gives back what a closed one held a little later: where the limit is
+ * low, a ring made right after another is refused for some milliseconds. */
+static int make_ring(struct io_uring *ring, uint32_t depth)
+{
+    enum { TRIES = 25 };
+    int rc = make_ring_once(ring, depth);
+    for (int i = 0; i < TRIES && rc == -ENOMEM; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = 20 * 1000 * 1000 }, NULL);
+        rc = make_ring_once(ring, depth);
+    }
+    return rc;
+}
+
+/* Asked once per process: planning and opening must come to the same answer. A race of two first calls only
+ * asks twice. */
 bool aeg_io_uring_usable(int *os_code)
 {
-    struct io_uring ring;
-    const int rc = make_ring(&ring, 1);
-    *os_code = -rc;
-    if (rc == 0)
-        io_uring_queue_exit(&ring);
-    return rc == 0;
+    static _Atomic int answer = -1; /* errno, 0: usable, -1: not asked */
+    if (answer < 0) {
+        struct io_uring ring;
+        const int rc = make_ring(&ring, AEG_IO_MAX_DEPTH / 4);
+        if (rc == 0)
+            io_uring_queue_exit(&ring);
+        answer = -rc;
+    }
+    *os_code = answer;
+    return answer == 0;
 }
 
 /* Index of the registered buffer that holds the whole range, or -1. A slot that lies across the 1 GiB
@@ -214,7 +234,7 @@ aegis_status aeg_io_uring_open(aeg_io *io, aeg_arena *arena, aegis_error *err)
     *u = (uring){ .prepared = { .items = items, .capacity = io->depth } };
     const int rc = make_ring(&u->ring, io->depth);
     if (rc != 0)
-        return aeg_fail_os(err, AEGIS_E_IO, -rc, "io_uring with %u reads in flight", io->depth);
+        return aeg_fail_os(err, AEGIS_E_IO, -rc, "io_uring with %u reads in flight (--io pread reads without it)", io->depth);
     for (uint32_t i = 0; i < io->n_files; i++)
         fds[i] = io->files[i].fd;
     u->fixed_files = io->n_files > 0 && io_uring_register_files(&u->ring, fds, io->n_files) == 0;

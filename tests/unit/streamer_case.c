@@ -49,7 +49,10 @@ void case_open(case_state *c, const case_config *cfg)
 {
     *c = (case_state){ .n_slots = cfg->n_slots, .has_bytes = cfg->kind != AEG_IO_NULL };
     case_fill_store(&c->store);
-    const aeg_io_config io = { .kind = cfg->kind, .depth = cfg->depth, .n_files = 1, .paths = { case_path() },
+    /* Emulators and containers may refuse io_uring: then the pool is what users get. */
+    int os_code;
+    const bool refused = cfg->kind == AEG_IO_URING && !aeg_io_uring_usable(&os_code);
+    const aeg_io_config io = { .kind = refused ? AEG_IO_PREAD : cfg->kind, .depth = cfg->depth, .n_files = 1, .paths = { case_path() },
                                .sim_bytes_per_s = cfg->sim_bytes_per_s, .sim_latency_s = cfg->sim_latency_s,
                                .fault = cfg->fault, .fault_ctx = cfg->fault_ctx };
     aeg_streamer_config streamer = { .store = &c->store, .n_slots = cfg->n_slots, .max_demand = CASE_EXPERTS,
