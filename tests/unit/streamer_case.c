@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "io/backend.h"
+
 static uint8_t byte_of(uint32_t layer, uint32_t expert, uint32_t at)
 {
     const uint32_t x = (layer * CASE_EXPERTS + expert + 1) * 2654435761u ^ at * 40503u;
