@@ -13,7 +13,7 @@
 #include "engine/engine_parts.h"
 #include "text/template.h"
 
-enum { MAX_TEMPLATE = 1 << 20, MAX_TABLE = 256 << 20 };
+enum { MAX_TEMPLATE = 1 << 20, MAX_TABLE = 256 << 20, NO_PLAN_BYTES = 64 << 20 };
 
 static const char TABLE_FILE[] = "tokenizer.bin", TEMPLATE_FILE[] = "chat_template.jinja";
 
@@ -191,7 +191,12 @@ aegis_status aegis_template(aegis_engine *e, const char *messages_json, const ch
         return aeg_fail(err, AEGIS_E_MODEL, "%s: the store has no chat template; use --raw", e->store->path);
     char bos[AEG_TOKEN_MAX_BYTES + 1], eos[AEG_TOKEN_MAX_BYTES + 1];
     const bool has = e->tokenizer != NULL;
+    /* What a template may take is what the plan gives results; without a plan, far more than any prompt needs. */
+    aeg_jinja_limits limits = aeg_jinja_default_limits();
+    limits.max_memory = results.ceiling != 0 ? results.ceiling : NO_PLAN_BYTES;
+    limits.max_output_bytes = limits.max_memory;
     const aeg_chat_options options = {
+        .limits = &limits,
         .add_generation_prompt = add_generation_prompt,
         .enable_thinking = think < 0 ? AEG_THINKING_UNSET : think > 0 ? AEG_THINKING_ON : AEG_THINKING_OFF,
         .bos_token = has ? token_name(e, aeg_tokenizer_bos(e->tokenizer), bos, sizeof bos) : NULL,
