@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +55,24 @@ static aegis_status describe(aeg_output_tensor *t, uint64_t *end, char *header, 
     return AEGIS_OK;
 }
 
+/* The rename at the end would put a file in the place of a device or a pipe. A link is followed: the file it
+ * leads to is replaced, and the link stays. */
+static aegis_status choose_paths(aeg_output *out, const char *path, aegis_error *err)
+{
+    struct stat old;
+    char target[PATH_MAX];
+    const bool exists = lstat(path, &old) == 0, link = exists && S_ISLNK(old.st_mode);
+    if ((link && stat(path, &old) != 0) || (exists && !S_ISREG(old.st_mode)))
+        return aeg_fail(err, AEGIS_E_USAGE, "%s: exists and is not a regular file; name another output", path);
+    if (link && realpath(path, target) == NULL)
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", path);
+    const char *file = link ? target : path;
+    if (snprintf(out->path, sizeof out->path, "%s", file) >= (int)sizeof out->path ||
+        snprintf(out->partial, sizeof out->partial, "%s.partial.%ld", file, (long)getpid()) >= (int)sizeof out->partial)
+        return aeg_fail(err, AEGIS_E_USAGE, "the path of the output is too long");
+    return AEGIS_OK;
+}
+
 aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output_tensor *tensors, uint32_t n_tensors,
                              aegis_error *err)
 {
@@ -69,13 +89,8 @@ aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output
         header[n++] = ' ';
     out->data_start = 8 + n;
 
-    if (snprintf(out->path, sizeof out->path, "%s", path) >= (int)sizeof out->path ||
-        snprintf(out->partial, sizeof out->partial, "%.4000s.partial.%ld", path, (long)getpid()) >= (int)sizeof out->partial)
-        return aeg_fail(err, AEGIS_E_USAGE, "the path of the output is too long");
-    struct stat old; /* the rename at the end would put a file in the place of a device, pipe or link */
-    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode))
-        return aeg_fail(err, AEGIS_E_IO, "%s: exists and is not a regular file; the output would replace it", path);
-    out->fd = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    AEG_TRY(choose_paths(out, path, err));
+    out->fd = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out->fd < 0)
         return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", out->partial);
     uint8_t size[8];

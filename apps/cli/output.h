@@ -3,7 +3,8 @@
  *
  * All shapes are known first, so the header is written once and each row goes to its place with pwrite: memory
  * does not grow with the file. What is written is pushed to the disk and dropped from the page cache as it
- * goes, because dirty pages would count to the budget. The file appears under its name only when complete.
+ * goes, because dirty pages would count to the budget. The file appears under its name only when complete; what is
+ * no regular file (a device, a pipe, a folder) is never replaced, and a link leads to the file that is.
  * Format: 8 bytes header size, JSON header, data (github.com/huggingface/safetensors, README "Format").
  * Thread: owner only.
  */
