@@ -104,13 +104,26 @@ static aegis_status cache_ls(const aeg_cli *cli, const char *folder, aegis_error
     return aeg_ui_flush(err);
 }
 
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* A store is one level of files; deeper folders are not ours and make the rmdir fail. A packer holds a lock on the
- * folder it writes to. */
+ * folder it writes to. Of a link the link is removed: what it leads to is not ours. */
 static aegis_status remove_folder(const char *path, aegis_error *err)
 {
-    DIR *dir = opendir(path);
-    if (dir == NULL)
-        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", path);
+    if (is_link(path))
+        return unlink(path) == 0 ? AEGIS_OK : aeg_fail_os(err, AEGIS_E_IO, errno, "removing %s", path);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL) {
+        const int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return aeg_fail_os(err, AEGIS_E_IO, code, "%s", path);
+    }
     if (flock(dirfd(dir), LOCK_EX | LOCK_NB) != 0) {
         closedir(dir);
         return aeg_fail(err, AEGIS_E_RUNTIME, "%s is being packed by another process", path);
@@ -132,7 +145,7 @@ static aegis_status remove_store(const char *folder, const char *key, aegis_erro
     if (strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0' || strlen(key) >= AEG_SOURCE_KEY)
         return aeg_fail(err, AEGIS_E_USAGE, "'%.80s' is not a key; see aegis cache ls", key);
     AEG_TRY(aeg_path_join(path, folder, key, err));
-    if (!aeg_is_directory(path))
+    if (!aeg_is_directory(path) && !is_link(path))
         return aeg_fail(err, AEGIS_E_USAGE, "no packed model '%.80s'; see aegis cache ls", key);
     int lock = -1;
     AEG_TRY(aeg_source_lock(&lock, folder, key, false, err));
@@ -157,7 +170,7 @@ static aegis_status remove_all(const char *folder, aegis_error *err)
     while (status == AEGIS_OK && (entry = readdir(dir)) != NULL) {
         char path[AEG_PATH_MAX];
         if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK ||
-            !aeg_is_directory(path))
+            (!aeg_is_directory(path) && !is_link(path)))
             continue;
         status = aeg_source_is_store(path) ? remove_store(folder, entry->d_name, err) : remove_folder(path, err);
     }
