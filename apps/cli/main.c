@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aegis: the command line. Parses, runs one command, turns its status into an exit code. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "aegis/aegis.h"
 #include "base/json.h"
@@ -52,9 +54,21 @@ static aegis_status run_command(aeg_cli *cli, aegis_error *err)
     return commands[cli->command](cli, err);
 }
 
+/* A store opened as file 1 would get the answers: what the caller closed becomes /dev/null, opened so that an answer
+ * with nowhere to go is an error. */
+static void reserve_standard_files(void)
+{
+    for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY))
+        if (fd > STDERR_FILENO) {
+            close(fd);
+            return;
+        }
+}
+
 int main(int argc, char **argv)
 {
     static aeg_cli cli;
+    reserve_standard_files();
     aegis_error err = { .status = AEGIS_OK };
     aeg_signals_install();
     aegis_status status = aeg_options_parse(&cli, argc, argv, &err);
