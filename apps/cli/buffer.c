@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -18,8 +19,9 @@ aegis_status aeg_buffer_append(aeg_buffer *t, const char *bytes, size_t n, aegis
         const size_t capacity = AEG_MAX(AEG_MAX(t->capacity + t->capacity / 2, t->n + n + 1), (size_t)256);
         char *p = aeg_realloc(aeg_ui_memory(), t->p, capacity);
         if (p == NULL && aeg_ui_memory()->ceiling != 0)
-            return aeg_fail(err, AEGIS_E_USAGE, "the text is longer than the %llu bytes that the plan keeps for it; ask "
-                            "for a larger context with -c", (unsigned long long)aeg_ui_memory()->ceiling);
+            return aeg_fail(err, AEGIS_E_USAGE, "the text is longer than the %llu bytes kept for it; ask for a larger "
+                            "context with -c, or where there is none, for more --memory",
+                            (unsigned long long)aeg_ui_memory()->ceiling);
         if (p == NULL)
             return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a text of %zu bytes", capacity);
         t->p = p;
@@ -63,8 +65,19 @@ static aegis_status read_all(aeg_buffer *t, int fd, const char *name, aegis_erro
     }
 }
 
+aegis_status aeg_buffer_check(const char *path, aegis_error *err)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return AEGIS_OK;
+    if (stat(path, &st) != 0 || access(path, R_OK) != 0)
+        return aeg_fail_os(err, AEGIS_E_USAGE, errno, "%s", path);
+    return S_ISDIR(st.st_mode) ? aeg_fail(err, AEGIS_E_USAGE, "%s is a folder, expected a file", path) : AEGIS_OK;
+}
+
 aegis_status aeg_buffer_read(aeg_buffer *t, const char *path, aegis_error *err)
 {
+    AEG_TRY(aeg_buffer_check(path, err));
     if (strcmp(path, "-") == 0)
         return read_all(t, STDIN_FILENO, "standard input", err);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -18,6 +18,9 @@ aegis_status aeg_buffer_append(aeg_buffer *t, const char *bytes, size_t n, aegis
 void aeg_buffer_clear(aeg_buffer *t);  /* keeps the memory */
 void aeg_buffer_free(aeg_buffer *t);
 
+/* AEGIS_E_USAGE if it cannot be read: to know before a model is opened. "-" is fine. */
+aegis_status aeg_buffer_check(const char *path, aegis_error *err);
+
 /* All of a file, or of standard input for "-". */
 aegis_status aeg_buffer_read(aeg_buffer *t, const char *path, aegis_error *err);
 

@@ -4,11 +4,8 @@
  * Windows of N tokens follow each other without overlap. The logits of position i score token i + 1 of the same
  * window; the first K targets of each window are left out. All sums are in double.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/json.h"
@@ -85,8 +82,18 @@ static void on_logits(void *ctx, uint32_t pos, const float *logits)
         compare(e, (uint32_t)at, logits, sum, best);
 }
 
+/* The first token of a window has nothing before it, so the longest window scores its length - 1 - skip. */
+static aegis_status check_windows(const evaluation *e, size_t n_ids, uint32_t window, aegis_error *err)
+{
+    if (AEG_MIN(n_ids, (size_t)window) > (size_t)e->skip + 1)
+        return AEGIS_OK;
+    return aeg_fail(err, AEGIS_E_USAGE, "nothing to score: windows of %zu tokens (-c), the first and %u more (--skip) left out",
+                    AEG_MIN(n_ids, (size_t)window), e->skip);
+}
+
 static aegis_status evaluate(evaluation *e, uint32_t window, aegis_error *err)
 {
+    AEG_TRY(check_windows(e, e->n_ids, window, err));
     for (e->start = 0; e->start < e->n_ids; e->start = e->end) {
         e->end = AEG_MIN(e->start + window, e->n_ids);
         if (e->end - e->start <= e->skip)
@@ -103,9 +110,7 @@ static aegis_status evaluate(evaluation *e, uint32_t window, aegis_error *err)
             return status;
         }
     }
-    return e->n_scored > 0 ? AEGIS_OK
-                           : aeg_fail(err, AEGIS_E_USAGE, "nothing to score: %zu tokens, window %u, skip %u", e->n_ids,
-                                      window, e->skip);
+    return AEGIS_OK;
 }
 
 static aegis_status check_reference(const evaluation *e, aegis_error *err)
@@ -166,7 +171,8 @@ static aegis_status evaluate_text(const aeg_cli *cli, evaluation *e, aegis_error
     uint32_t *ids = NULL;
     aegis_status status = aeg_buffer_read(&text, cli->file, err);
     if (status == AEGIS_OK)
-        status = aegis_tokenize(e->engine, text.n > 0 ? text.p : "", text.n, true, &ids, &e->n_ids, err);
+        status = aeg_setup_too_long(e->engine, text.n, aegis_tokenize(e->engine, text.n > 0 ? text.p : "", text.n, true,
+                                                                      &ids, &e->n_ids, err), err);
     aeg_buffer_free(&text);
     e->ids = ids;
     if (status == AEGIS_OK)
@@ -178,7 +184,7 @@ static aegis_status evaluate_text(const aeg_cli *cli, evaluation *e, aegis_error
 static aegis_status evaluate_list(const aeg_cli *cli, evaluation *e, aegis_error *err)
 {
     aeg_ids list = { 0 };
-    aegis_status status = aeg_ids_read(&list, cli->ids, cli->ids_file, err);
+    aegis_status status = aeg_ids_read(&list, cli->ids, cli->ids_file, AEG_IDS_MAX, err);
     e->ids = list.ids;
     e->n_ids = list.n;
     if (status == AEGIS_OK)
@@ -192,9 +198,11 @@ aegis_status aeg_cmd_eval(aeg_cli *cli, aegis_error *err)
     const int n_sources = (cli->ids != NULL) + (cli->ids_file != NULL) + (cli->file != NULL);
     if (n_sources > 1 || (n_sources == 0 && cli->ref == NULL))
         return aeg_fail(err, AEGIS_E_USAGE, "usage: aegis eval %s", aeg_command_table[AEG_CMD_EVAL].args);
-    if (cli->file != NULL && strcmp(cli->file, "-") != 0 && access(cli->file, R_OK) != 0)
-        return aeg_fail_os(err, AEGIS_E_USAGE, errno, "%s", cli->file);
     evaluation e = { .skip = cli->skip, .has_reference = cli->ref != NULL, .err = err };
+    if (cli->file != NULL || cli->ids_file != NULL)
+        AEG_TRY(aeg_buffer_check(cli->file != NULL ? cli->file : cli->ids_file, err));
+    if (cli->n_ctx != 0)
+        AEG_TRY(check_windows(&e, cli->n_ctx, cli->n_ctx, err));
     aegis_status status = aeg_setup_open(cli, 0, &e.engine, err);
     if (status == AEGIS_OK && e.has_reference)
         status = aeg_reference_open(&e.reference, cli->ref, err);

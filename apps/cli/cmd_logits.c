@@ -118,7 +118,9 @@ static aegis_status evaluate(const aeg_cli *cli, aegis_engine *engine, const uin
 static aegis_status given_ids(aeg_cli *cli, aeg_ids *list, aegis_error *err)
 {
     enum { DEFAULT_CTX = 4096 };
-    const aegis_status status = aeg_ids_read(list, cli->ids, cli->ids_file, err);
+    aeg_ui_memory()->ceiling = cli->memory / 2; /* there is no plan yet */
+    const aegis_status status = aeg_ids_read(list, cli->ids, cli->ids_file, cli->n_ctx != 0 ? cli->n_ctx : AEG_IDS_MAX, err);
+    aeg_ui_memory()->ceiling = 0;
     if (status == AEGIS_OK && cli->n_ctx == 0 && list->n > DEFAULT_CTX)
         cli->n_ctx = (uint32_t)AEG_MIN(list->n, (size_t)UINT32_MAX);
     return status;
@@ -135,7 +137,8 @@ static aegis_status evaluate_text(const aeg_cli *cli, aegis_engine *engine, aegi
     else
         status = aeg_buffer_read(&text, cli->file != NULL ? cli->file : "-", err);
     if (status == AEGIS_OK)
-        status = aegis_tokenize(engine, text.n > 0 ? text.p : "", text.n, true, &ids, &n, err);
+        status = aeg_setup_too_long(engine, text.n, aegis_tokenize(engine, text.n > 0 ? text.p : "", text.n, true, &ids,
+                                                                   &n, err), err);
     aeg_buffer_free(&text);
     if (status == AEGIS_OK)
         status = evaluate(cli, engine, ids, n, err);
@@ -148,6 +151,8 @@ aegis_status aeg_cmd_logits(aeg_cli *cli, aegis_error *err)
     const int n_sources = (cli->ids != NULL) + (cli->ids_file != NULL) + (cli->prompt != NULL) + (cli->file != NULL);
     if (n_sources != 1 || cli->output == NULL)
         return aeg_fail(err, AEGIS_E_USAGE, "usage: aegis logits %s", aeg_command_table[AEG_CMD_LOGITS].args);
+    if (cli->file != NULL || cli->ids_file != NULL)
+        AEG_TRY(aeg_buffer_check(cli->file != NULL ? cli->file : cli->ids_file, err));
     aeg_ids list = { 0 };
     aegis_engine *engine = NULL;
     const bool given = cli->ids != NULL || cli->ids_file != NULL;

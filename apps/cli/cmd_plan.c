@@ -53,6 +53,7 @@ aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
     aegis_plan plan;
     AEG_TRY(aeg_source_resolve(cli, store, err));
     aeg_setup_options(cli, store, &options);
+    aeg_setup_warn(cli);
     AEG_TRY(aegis_plan_compute(&options, &plan, err));
     if (cli->json) {
         AEG_TRY(aeg_ui_print_json(plan_json(&plan), err));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `aegis run`: one prompt, one answer. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,8 +94,11 @@ aegis_status aeg_cmd_run(aeg_cli *cli, aegis_error *err)
         return aeg_fail(err, AEGIS_E_USAGE, "both -p and -f were given");
     if (cli->prompt != NULL && cli->prompt[0] == '\0')
         return aeg_fail(err, AEGIS_E_USAGE, "the prompt is empty");
-    if (cli->file != NULL && strcmp(cli->file, "-") != 0 && access(cli->file, R_OK) != 0)
-        return aeg_fail_os(err, AEGIS_E_USAGE, errno, "%s", cli->file);
+    if (cli->raw && (cli->system != NULL || cli->think >= 0))
+        return aeg_fail(err, AEGIS_E_USAGE, "--raw feeds the text alone: %s has no meaning with it",
+                        cli->system != NULL ? "--system-prompt" : "--think or --no-think");
+    if (cli->file != NULL)
+        AEG_TRY(aeg_buffer_check(cli->file, err));
 
     aegis_engine *engine = NULL;
     aeg_dialog d;

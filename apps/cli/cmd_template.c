@@ -53,15 +53,19 @@ aegis_status aeg_cmd_template(aeg_cli *cli, aegis_error *err)
     aeg_buffer text = { 0 };
     char *messages = NULL, *tools = NULL, *prompt = NULL;
     size_t n = 0;
-    aegis_status status = aeg_buffer_read(&text, cli->file, err);
+    AEG_TRY(aeg_buffer_check(cli->file, err));
+    aegis_status status = aeg_setup_open_text(cli, &engine, err); /* first: it knows what --memory leaves */
+    if (status != AEGIS_OK)
+        return status;
+    status = aeg_buffer_read(&text, cli->file, err);
     if (status == AEGIS_OK)
         status = split_request(cli, &text, &messages, &tools, err);
     if (status == AEGIS_OK && cli->tools != NULL)
         status = read_tools(cli, &tools, err);
     if (status == AEGIS_OK)
-        status = aeg_setup_open_text(cli, &engine, err);
-    if (status == AEGIS_OK)
         status = aegis_template(engine, messages, tools, cli->think, !cli->no_generation_prompt, &prompt, &n, err);
+    if (status == AEGIS_E_MEMORY && cli->memory != 0)
+        status = aeg_setup_too_long(engine, text.n, status, err);
     if (status == AEGIS_OK && cli->json)
         status = aeg_ui_print_json(json_pack("{s:s%}", "prompt", prompt, n), err);
     else if (status == AEGIS_OK)

@@ -97,6 +97,8 @@ aegis_status aeg_cmd_tokenize(aeg_cli *cli, aegis_error *err)
 {
     if ((cli->prompt == NULL) == (cli->file == NULL))
         return aeg_fail(err, AEGIS_E_USAGE, "usage: aegis tokenize %s", aeg_command_table[AEG_CMD_TOKENIZE].args);
+    if (cli->file != NULL)
+        AEG_TRY(aeg_buffer_check(cli->file, err));
     aegis_engine *engine = NULL;
     aeg_buffer text = { 0 };
     uint32_t *ids = NULL;

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "setup.h"
 #include "ui.h"
 
 static const char DIM[] = "\033[2m", PLAIN[] = "\033[0m";
@@ -30,8 +31,12 @@ void aeg_dialog_close(aeg_dialog *d)
 static aegis_status make_message(json_t **out, const char *role, const char *content, size_t n, aegis_error *err)
 {
     json_t *text = json_stringn(content, n);
-    if (text == NULL)
-        return aeg_fail(err, AEGIS_E_USAGE, "the %s message is not UTF-8 text", role);
+    if (text == NULL) { /* Jansson does not say why; unchecked, only memory can be missing */
+        json_t *unchecked = json_stringn_nocheck(content, n);
+        json_decref(unchecked);
+        return unchecked == NULL ? aeg_fail(err, AEGIS_E_MEMORY, "no memory for a message of %zu bytes", n)
+                                 : aeg_fail(err, AEGIS_E_USAGE, "the %s message is not UTF-8 text", role);
+    }
     *out = json_pack("{s:s, s:o}", "role", role, "content", text);
     return *out != NULL ? AEGIS_OK : aeg_fail(err, AEGIS_E_MEMORY, "no memory for a message");
 }
@@ -39,10 +44,10 @@ static aegis_status make_message(json_t **out, const char *role, const char *con
 aegis_status aeg_dialog_add(aeg_dialog *d, const char *role, const char *content, size_t n, aegis_error *err)
 {
     json_t *message = NULL;
-    AEG_TRY(make_message(&message, role, content, n, err));
-    if (json_array_append_new(d->messages, message) != 0)
-        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a message");
-    return AEGIS_OK;
+    aegis_status status = make_message(&message, role, content, n, err);
+    if (status == AEGIS_OK && json_array_append_new(d->messages, message) != 0)
+        status = aeg_fail(err, AEGIS_E_MEMORY, "no memory for a message");
+    return aeg_setup_too_long(d->engine, n, status, err);
 }
 
 static bool has_role(const json_t *message, const char *role)
@@ -54,8 +59,10 @@ static bool has_role(const json_t *message, const char *role)
 aegis_status aeg_dialog_set_system(aeg_dialog *d, const char *content, aegis_error *err)
 {
     json_t *message = NULL;
-    if (content != NULL)
-        AEG_TRY(make_message(&message, "system", content, strlen(content), err));
+    if (content != NULL) {
+        const aegis_status status = make_message(&message, "system", content, strlen(content), err);
+        AEG_TRY(aeg_setup_too_long(d->engine, strlen(content), status, err));
+    }
     if (has_role(json_array_get(d->messages, 0), "system"))
         json_array_remove(d->messages, 0);
     if (message != NULL && json_array_insert_new(d->messages, 0, message) != 0)
@@ -149,16 +156,27 @@ static aegis_status generate(aeg_dialog *d, const uint32_t *ids, size_t n_ids, b
     return status != AEGIS_OK ? status : d->write_status;
 }
 
+static size_t content_bytes(const aeg_dialog *d)
+{
+    size_t sum = 0, i;
+    const json_t *message;
+    json_array_foreach(d->messages, i, message)
+        sum += json_string_length(json_object_get(message, "content"));
+    return sum;
+}
+
 static aegis_status tokens_of(aeg_dialog *d, bool generation_prompt, uint32_t **ids, size_t *n_ids, bool *open_thought,
                               aegis_error *err)
 {
     char *text = NULL;
     size_t n = 0;
-    AEG_TRY(aeg_dialog_render(d, generation_prompt, &text, &n, err));
-    *open_thought = aeg_think_is_open(text, n);
-    const aegis_status status = aegis_tokenize(d->engine, text, n, true, ids, n_ids, err);
+    aegis_status status = aeg_dialog_render(d, generation_prompt, &text, &n, err);
+    if (status == AEGIS_OK) {
+        *open_thought = aeg_think_is_open(text, n);
+        status = aegis_tokenize(d->engine, text, n, true, ids, n_ids, err);
+    }
     aegis_text_free(text);
-    return status;
+    return aeg_setup_too_long(d->engine, content_bytes(d), status, err);
 }
 
 /* Evaluate what the prompt shares with the messages alone, and remember the state there: the next turn begins
@@ -221,8 +239,9 @@ aegis_status aeg_dialog_continue(aeg_dialog *d, const char *text, size_t n, aegi
     aeg_buffer_clear(&d->answer);
     aeg_buffer_clear(&d->thought);
     aegis_engine_stats_reset(d->engine);
-    AEG_TRY(aegis_tokenize(d->engine, text, n, true, &ids, &n_ids, err));
-    aegis_status status = n_ids > 0 ? AEGIS_OK : aeg_fail(err, AEGIS_E_USAGE, "the prompt has no tokens");
+    aegis_status status = aegis_tokenize(d->engine, text, n, true, &ids, &n_ids, err);
+    AEG_TRY(aeg_setup_too_long(d->engine, n, status, err));
+    status = n_ids > 0 ? AEGIS_OK : aeg_fail(err, AEGIS_E_USAGE, "the prompt has no tokens");
     if (status == AEGIS_OK) {
         d->splitter.state = AEG_THINK_ANSWER;
         status = generate(d, ids, n_ids, false, err);

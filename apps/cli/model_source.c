@@ -194,6 +194,9 @@ aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *er
     if (aeg_source_is_store(model)) {
         if (snprintf(store, AEG_PATH_MAX, "%s", model) >= AEG_PATH_MAX)
             return aeg_fail(err, AEGIS_E_USAGE, "path of the model is longer than %d bytes", AEG_PATH_MAX - 1);
+        if (cli->expert_bits != 0 || cli->dense_bits != 0 || cli->tokenizer != NULL)
+            aeg_ui_say("%s is a store already; %s is ignored", model,
+                       cli->expert_bits != 0 ? "--expert-bits" : cli->dense_bits != 0 ? "--dense-bits" : "--tokenizer");
         return AEGIS_OK;
     }
     char source[AEG_PATH_MAX], folder[AEG_PATH_MAX], key[AEG_SOURCE_KEY];

@@ -24,7 +24,7 @@ const aeg_option aeg_option_table[] = {
     { "--raw", AEG_OPT_FLAG, 0, "feed the text as it is, without the chat template", C(RUN), COMMON, AT(raw), 0, 0, 0, 0 },
     { "--think", AEG_OPT_SET, 0, "let the model think before it answers", GENERATE | C(TEMPLATE), COMMON, AT(think), 1, 1, 0, 0 },
     { "--nothink --no-think", AEG_OPT_SET, 0, "ask for an answer without thinking", GENERATE | C(TEMPLATE), COMMON, AT(think), 0, 0, 0, 0 },
-    { "-n --predict --n-predict --tokens --max-tokens", AEG_OPT_COUNT, "N", "most tokens to generate (default: until the context is full)", GENERATE, COMMON, AT(n_predict), 0, UINT_MAX, 0, 0 },
+    { "-n --predict --n-predict --tokens --max-tokens", AEG_OPT_COUNT, "N", "most tokens to generate (default: until the context is full)", GENERATE, COMMON, AT(n_predict), -1, UINT_MAX, 0, 0 },
 
     { "--memory", AEG_OPT_SIZE, "SIZE", "hard budget of the whole process: 4GiB, 512MiB, 50%", MODEL | C(PACK), COMMON | ENV, AT(memory), 0, 0, 0, 0 },
     { "-c --ctx --max-kv-size --ctx-size", AEG_OPT_COUNT, "N", "context length in tokens (default 4096)", ENGINE, COMMON | ENV, AT(n_ctx), 0, 1 << 26, 0, 0 },
@@ -36,8 +36,8 @@ const aeg_option aeg_option_table[] = {
     { "--sim-disk", AEG_OPT_RATE, "RATE", "with --io sim: bytes per second, such as 7GB/s", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
     { "--sim-latency", AEG_OPT_REAL, "US", "with --io sim: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },
     { "--prefetch", AEG_OPT_AUTO, "N|auto|off", "experts read ahead by a guess, per layer", ENGINE, ENV, AT(prefetch), 0, 64, 0, 0 },
-    { "--chunk", AEG_OPT_COUNT, "N", "prompt tokens per step (default: chosen by the plan)", ENGINE, ENV, AT(chunk), 0, 65536, 0, 0 },
-    { "--checkpoints", AEG_OPT_INT, "N", "saved states for re-using the beginning of a prompt", ENGINE, ENV, AT(checkpoints), 0, 1024, 0, 0 },
+    { "--chunk", AEG_OPT_COUNT, "N", "prompt tokens per step (default: chosen by the plan)", ENGINE, ENV, AT(chunk), 0, 4096, 0, 0 },
+    { "--checkpoints", AEG_OPT_INT, "N", "saved states for re-using the beginning of a prompt", ENGINE, ENV, AT(checkpoints), 0, 64, 0, 0 },
     { "--telemetry", AEG_OPT_TEXT, "FILE", "write one JSON line per step and layer", ENGINE, 0, AT(telemetry), 0, 0, 0, 0 },
     { "--device", AEG_OPT_CHOICE, "DEVICE", "where to compute", ENGINE, ENV, AT(device), 0, 0, "cpu", "cuda" },
 

@@ -72,7 +72,7 @@ static bool parse_seed(const char *text, int64_t *out)
 static aegis_status set_whole(const aeg_option *o, void *at, const char *name, const char *value, aegis_error *err)
 {
     long long v = 0;
-    const bool automatic = o->min <= 0 && (strcmp(value, "auto") == 0 || strcmp(value, "-1") == 0);
+    const bool automatic = o->min <= 0 && strcmp(value, "auto") == 0;
     if (o->kind == AEG_OPT_AUTO && strcmp(value, "auto") == 0)
         v = -1;
     else if (o->kind == AEG_OPT_AUTO && strcmp(value, "off") == 0)
@@ -86,7 +86,7 @@ static aegis_status set_whole(const aeg_option *o, void *at, const char *name, c
         return bad_value(name, value, expected, err);
     }
     if (o->kind == AEG_OPT_COUNT)
-        *(uint32_t *)at = (uint32_t)v;
+        *(uint32_t *)at = (uint32_t)AEG_MAX(v, 0);
     else
         *(int32_t *)at = (int32_t)v;
     return AEGIS_OK;
@@ -145,6 +145,8 @@ static aegis_status set_size(const aeg_option *o, void *at, const char *name, co
         return bad_value(name, value, "a size such as 4GiB", err);
     memcpy(text, value, n);
     text[n] = '\0';
+    if (o->kind == AEG_OPT_RATE && strchr(text, '%') != NULL)
+        return bad_value(name, value, "a rate such as 7GB/s", err);
     aeg_machine_memory machine;
     if (o->kind == AEG_OPT_SIZE && strchr(text, '%') != NULL && aeg_machine_memory_now(&machine))
         whole = machine.total_bytes;

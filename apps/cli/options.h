@@ -65,7 +65,7 @@ typedef enum {
     AEG_OPT_FLAG,    /* bool <- true                                     */
     AEG_OPT_SET,     /* int32 <- min                                     */
     AEG_OPT_TEXT,    /* const char *                                     */
-    AEG_OPT_COUNT,   /* uint32 in [min, max]; "auto" and -1 give 0       */
+    AEG_OPT_COUNT,   /* uint32 in [min, max]; "auto" and < 0 give 0      */
     AEG_OPT_INT,     /* int32 in [min, max]                              */
     AEG_OPT_REAL,    /* double in [min, max]                             */
     AEG_OPT_SIZE,    /* uint64 bytes; % of the machine's memory          */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/json.h"
+#include "base/process.h"
 #include "base/size.h"
 #include "model_source.h"
 #include "signals.h"
@@ -32,6 +34,7 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
     aeg_setup_options(cli, store, &options);
     if (cli->checkpoints < 0)
         options.n_checkpoints = default_checkpoints;
+    aeg_setup_warn(cli);
     AEG_TRY(aegis_engine_open(out, &options, err));
     aeg_signals_watch(aegis_engine_cancel, *out);
     if (aeg_signals_caught(false) != 0) {
@@ -55,14 +58,57 @@ aegis_status aeg_setup_open_text(const aeg_cli *cli, aegis_engine **out, aegis_e
 {
     char store[AEG_PATH_MAX];
     AEG_TRY(aeg_source_resolve(cli, store, err));
-    return aegis_engine_open_text(out, store, err);
+    aeg_signals_default(); /* after a first use has packed; from here on nothing is written but the answer */
+    AEG_TRY(aegis_engine_open_text(out, store, err));
+    if (cli->memory == 0)
+        return AEGIS_OK;
+    /* There is no plan: of what the budget leaves, the text may have as much as its growing buffer, its tokens (4
+     * bytes for each byte at worst, twice while their list grows) or its JSON values need beside it. */
+    enum { PER_TEXT_BYTE = 12, LEAST = 64 << 10 };
+    aeg_process_memory now = { 0 };
+    aeg_process_memory_now(&now);
+    const uint64_t left = cli->memory > now.peak_bytes ? cli->memory - now.peak_bytes : 0;
+    if (left < PER_TEXT_BYTE * LEAST) {
+        aegis_engine_close(*out);
+        *out = NULL;
+        return aeg_fail(err, AEGIS_E_BUDGET, "the tokenizer of the model alone takes %llu bytes, --memory is %llu",
+                        (unsigned long long)now.peak_bytes, (unsigned long long)cli->memory);
+    }
+    aeg_ui_memory()->ceiling = left / PER_TEXT_BYTE;
+    aeg_json_memory()->ceiling = aeg_json_memory()->in_use + left / PER_TEXT_BYTE * 8;
+    return AEGIS_OK;
 }
 
 void aeg_setup_close(aegis_engine *engine)
 {
     aeg_signals_watch(NULL, NULL);
     aeg_ui_memory()->ceiling = 0;
+    aeg_json_memory()->ceiling = 0;
     aegis_engine_close(engine);
+}
+
+aegis_status aeg_setup_too_long(const aegis_engine *engine, size_t n, aegis_status status, aegis_error *err)
+{
+    aegis_info info;
+    if (status != AEGIS_E_MEMORY)
+        return status;
+    aegis_engine_info(engine, &info);
+    if (info.caller_text_bytes == 0) /* no plan */
+        return aeg_fail(err, AEGIS_E_USAGE, "the text of %zu bytes is too long for the budget; raise --memory", n);
+    return aeg_fail(err, AEGIS_E_USAGE, "the prompt of %zu bytes is too long for a context of %u tokens; ask for a larger "
+                    "one with -c", n, info.plan.n_ctx);
+}
+
+/* What is allowed and probably not meant. */
+void aeg_setup_warn(const aeg_cli *cli)
+{
+    aeg_machine_memory machine;
+    char have[AEG_SIZE_TEXT];
+    if (cli->memory != 0 && aeg_machine_memory_now(&machine) && cli->memory > machine.total_bytes)
+        aeg_ui_say("the budget of %llu bytes is more than this machine has (%s)", (unsigned long long)cli->memory,
+                   aeg_size_format(have, machine.total_bytes));
+    if (cli->io == AEGIS_IO_NULL && cli->command != AEG_CMD_BENCH && cli->command != AEG_CMD_PLAN)
+        aeg_ui_say("--io null reads no experts: what the model says will be meaningless");
 }
 
 static void override(double *value, double given)
@@ -85,7 +131,12 @@ aegis_status aeg_setup_sampling(const aeg_cli *cli, const aegis_engine *engine, 
     if (cli->repeat_last_n > 0)
         s->penalty_last_n = cli->repeat_last_n;
     s->n_bias = cli->n_bias;
+    aegis_info info;
+    aegis_engine_info(engine, &info);
     for (uint32_t i = 0; i < cli->n_bias; i++) {
+        if (cli->bias[i].id >= info.vocab_size)
+            return aeg_fail(err, AEGIS_E_USAGE, "--logit-bias: token %u, the vocabulary has %u", cli->bias[i].id,
+                            info.vocab_size);
         s->bias[i].id = cli->bias[i].id;
         s->bias[i].bias = cli->bias[i].bias;
     }

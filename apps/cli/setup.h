@@ -14,7 +14,13 @@ void aeg_setup_options(const aeg_cli *cli, const char *store, aegis_options *out
  * unless --checkpoints was given. --verbose prints the plan. */
 aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, aegis_engine **out, aegis_error *err);
 
-/* Tokenizer and template alone. */
+/* Notices about settings that are allowed and probably not meant. */
+void aeg_setup_warn(const aeg_cli *cli);
+
+/* `status` of work on a text of n bytes; when it met the ceiling of the plan, AEGIS_E_USAGE that says so. */
+aegis_status aeg_setup_too_long(const aegis_engine *engine, size_t n, aegis_status status, aegis_error *err);
+
+/* Tokenizer and template alone. --memory bounds the texts; signals end the process from here on. */
 aegis_status aeg_setup_open_text(const aeg_cli *cli, aegis_engine **out, aegis_error *err);
 void aeg_setup_close(aegis_engine *engine); /* NULL allowed */
 

@@ -33,6 +33,14 @@ void aeg_signals_install(void)
     sigaction(SIGPIPE, &act, NULL);
 }
 
+void aeg_signals_default(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    if (caught != 0)
+        raise(caught);
+}
+
 void aeg_signals_watch(void (*cancel)(aegis_engine *), aegis_engine *engine)
 {
     watched = NULL; /* never an engine with another one's function */

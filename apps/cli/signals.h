@@ -13,6 +13,10 @@ void aeg_signals_install(void);
 /* From now on a signal also calls cancel(engine), which must be async-signal-safe; NULL, NULL: nothing. */
 void aeg_signals_watch(void (*cancel)(aegis_engine *engine), aegis_engine *engine);
 
+/* From now on signals end the process, as one already caught does: for work that nothing can cancel and that leaves
+ * nothing behind. */
+void aeg_signals_default(void);
+
 /* The last signal caught (0: none); forgets it if `clear`. */
 int aeg_signals_caught(bool clear);
 

@@ -91,6 +91,14 @@ static void wrong_words_are_named(void **state)
         { { "aegis", "run", "m", "--raw=1" }, "takes no value" },
         { { "aegis", "run", "m", "--memory", "4 potatoes" }, "4 potatoes" },
         { { "aegis", "run", "m", "-c", "-5" }, "-c: '-5'" },
+        { { "aegis", "run", "m", "-c", "-1" }, "-c: '-1'" },
+        { { "aegis", "run", "m", "-t", "-1" }, "-t: '-1'" },
+        { { "aegis", "run", "m", "--chunk", "-1" }, "--chunk: '-1'" },
+        { { "aegis", "run", "m", "--chunk", "4097" }, "from 0 to 4096" },
+        { { "aegis", "run", "m", "--checkpoints", "65" }, "from 0 to 64" },
+        { { "aegis", "eval", "m", "--skip", "-1" }, "--skip: '-1'" },
+        { { "aegis", "run", "m", "-n", "-2" }, "-n: '-2'" },
+        { { "aegis", "run", "m", "--sim-disk", "50%" }, "a rate such as 7GB/s" },
         { { "aegis", "run", "m", "--io", "magic" }, "auto|uring|pread|null|sim" },
         { { "aegis", "run", "m", "--kv-type", "q8" }, "not in this version: --kv-type q8" },
         { { "aegis", "run", "m", "--image", "f" }, "not in this version: --image" },
@@ -175,7 +183,8 @@ static void id_lists_are_numbers_only(void **state)
     const struct { const char *text; size_t n; } good[] = {
         { "1,2,3", 3 }, { "[1, 2,\n 3]\n", 3 }, { " 7 8\t9 ", 3 }, { "[]", 0 }, { "", 0 }, { "4294967295", 1 },
     };
-    const char *const bad[] = { "1,x", "-1", "[1", "1.5", "4294967296", "[[1]]", "99999999999999999999999" };
+    const char *const bad[] = { "1,x", "-1", "[1", "1.5", "4294967296", "[[1]]", "99999999999999999999999", "1]", "[1]2", "[1][2]",
+                                "1[2" };
     aegis_error err;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         aeg_ids list = { 0 };
@@ -183,6 +192,12 @@ static void id_lists_are_numbers_only(void **state)
         assert_int_equal(list.n, good[i].n);
         aeg_ids_free(&list);
     }
+    aeg_ids few = { 0 };
+    T_FAILS(aeg_ids_read(&few, "[1, 2, 3]", NULL, 2, &err), &err, AEGIS_E_USAGE, "more than 2 token ids");
+    aeg_ids_free(&few);
+    T_OK(aeg_ids_read(&few, "[1, 2, 3]", NULL, 3, &err), &err);
+    assert_true(few.n == 3 && few.ids[2] == 3);
+    aeg_ids_free(&few);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         aeg_ids list = { 0 };
         T_FAILS(aeg_ids_parse(&list, bad[i], strlen(bad[i]), "--ids", &err), &err, AEGIS_E_USAGE, "--ids");
