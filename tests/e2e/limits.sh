@@ -88,14 +88,18 @@ for name in nofile folder; do
 done
 expect 2 "--ids-file folder" $AEGIS logits "$model" --ids-file folder -o x
 
-# --- closed files ---
+# --- closed files (an emulator opens files of its own in their place) ---
+case $AEGIS in *" "*) ;; *)
 expect 0 "standard input closed" bash -c "$AEGIS run '$model' -p '$ask' --no-think --temp 0 <&-"
 answers "Paris"
+expect 2 "a closed standard input is an empty prompt" bash -c "$AEGIS run '$model' <&-" # not the store's first file
+says "is empty"
 expect 0 "standard error closed" bash -c "$AEGIS run '$model' -p '$ask' --no-think --temp 0 --verbose 2>&-"
 answers "Paris"
 expect 5 "standard output closed" bash -c "$AEGIS run '$model' -p '$ask' --no-think --temp 0 >&-"
 expect 0 "all but the answer closed" bash -c "$AEGIS logits '$model' --ids 1,2 -o closed.safetensors <&- >&- 2>&-"
 cmp -s closed.safetensors target || fail "logits differ with closed files"
+;; esac
 $AEGIS verify "$model" > verify.txt 2>&1 || fail "a store was written to: $(cat verify.txt)"
 
 # --- cache rm ---
