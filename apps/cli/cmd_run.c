@@ -57,6 +57,9 @@ static aegis_status finish(const aeg_cli *cli, aeg_dialog *d, aegis_error *err)
         aeg_setup_say_figures(&d->result, &d->stats, &d->g.sampling);
     if (d->result.stop == AEGIS_STOP_CANCELLED)
         return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
+    if (d->stats.telemetry_dropped > 0)
+        return aeg_fail(err, AEGIS_E_IO, "%s: %llu lines could not be written", cli->telemetry,
+                        (unsigned long long)d->stats.telemetry_dropped);
     if (d->answer.n == 0 && d->splitter.thought)
         aeg_ui_say("the answer ended (%s) while the model was thinking; raise -n, or use --no-think",
                    stop_names[d->result.stop]);

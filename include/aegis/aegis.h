@@ -91,6 +91,7 @@ typedef struct {
     uint64_t expert_uses, expert_hits, expert_misses, prefetch_hits;
     uint64_t read_bytes, wait_ns;          /* expert reads and the time blocked on them */
     uint64_t disk_busy_ns;
+    uint64_t telemetry_dropped;            /* lines that could not be written */
     uint64_t peak_bytes;                   /* VmHWM of this process, children not counted */
 } aegis_stats;
 void aegis_engine_stats(const aegis_engine *engine, aegis_stats *stats);

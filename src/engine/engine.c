@@ -170,6 +170,7 @@ void aegis_engine_stats(const aegis_engine *e, aegis_stats *out)
     out->read_bytes = st.read_bytes - st0->read_bytes;
     out->wait_ns = st.wait_ns - st0->wait_ns;
     out->disk_busy_ns = io.busy_ns - e->io_base.busy_ns;
+    out->telemetry_dropped = e->telemetry.dropped;
 }
 
 void aegis_engine_stats_reset(aegis_engine *e)

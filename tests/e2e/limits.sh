@@ -134,4 +134,8 @@ p.stdout.read(1)         # it writes to a pipe that nobody reads on: it would wa
 p.send_signal(signal.SIGINT)
 sys.exit(0 if p.wait(timeout=20) == -signal.SIGINT else 'exit code %d' % p.returncode)
 PY
+
+# Telemetry that cannot be written is an error, after the answer.
+expect 5 "telemetry on a full disk" $AEGIS run "$model" -p hello -n 4 --temp 0 --telemetry /dev/full
+says "/dev/full"
 finish
