@@ -103,9 +103,11 @@ aegis_status aeg_setup_too_long(const aegis_engine *engine, size_t n, aegis_stat
 void aeg_setup_warn(const aeg_cli *cli)
 {
     aeg_machine_memory machine;
-    char have[AEG_SIZE_TEXT];
-    if (cli->memory != 0 && aeg_machine_memory_now(&machine) && cli->memory > machine.total_bytes)
-        aeg_ui_say("the budget of %llu bytes is more than this machine has (%s)", (unsigned long long)cli->memory,
+    char asked[AEG_SIZE_TEXT], have[AEG_SIZE_TEXT];
+    /* A cgroup rounds its limit down to pages: less than a page more is the same size. */
+    if (cli->memory != 0 && aeg_machine_memory_now(&machine) && cli->memory / 4096 > machine.total_bytes / 4096)
+        aeg_ui_say("the budget of %s is more than %s has (%s)", aeg_size_format(asked, cli->memory),
+                   machine.limited_by_cgroup ? "this memory cgroup" : "this machine",
                    aeg_size_format(have, machine.total_bytes));
     if (cli->io == AEGIS_IO_NULL && cli->command != AEG_CMD_BENCH && cli->command != AEG_CMD_PLAN)
         aeg_ui_say("--io null reads no experts: what the model says will be meaningless");
