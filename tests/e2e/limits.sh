@@ -76,7 +76,7 @@ says "is a store already; --expert-bits is ignored"
 expect 0 "no reads" $AEGIS run "$model" -p "$ask" --no-think --temp 0 -n 2 --io null
 says "meaningless"
 expect 0 "more than the machine" $AEGIS plan "$model" --memory 900TiB
-says "more than this machine has"
+says "more than this m"
 expect 2 "a rate is no part of something" $AEGIS run "$model" -p hi --io sim --sim-disk 50%
 says "7GB/s"
 for name in nofile folder; do
