@@ -34,14 +34,16 @@ proc want {text} {
     }
 }
 # The key that ends the chat. The line editor shows its prompt just before it takes the keyboard over from the
-# terminal, and a key that comes in between is lost: press it again, as a person would.
+# terminal, and a key that comes in between is lost or becomes a letter of the line: wait as long as a person takes,
+# and if it happened all the same empty the line (Ctrl-U) and press it again.
 proc leave {key} {
     set tries 0
+    sleep 0.5
     send $key
     expect {
         -timeout 3
         eof {}
-        timeout { if {[incr tries] < 10} { send $key; exp_continue } else { puts "\nstill there after $tries keys"; exit 1 } }
+        timeout { if {[incr tries] < 10} { send "\025$key"; exp_continue } else { puts "\nstill there after $tries keys"; exit 1 } }
     }
     set rc [lindex [wait] 3]
     if {$rc != 0} { puts "exit code $rc"; exit 1 }
