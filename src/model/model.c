@@ -154,8 +154,7 @@ static void watch_hidden(const aeg_model *m, const aeg_watch *watch, uint32_t la
             watch->hidden(watch->ctx, layer, pos0 + t, m->x + (size_t)t * m->hp->hidden_size);
 }
 
-/* A NaN anywhere upstream reaches every logit: the sum of all is a NaN or infinite then. Sixteen sums, so that
- * the compiler may use vectors. */
+/* x * 0 is 0 for every finite number and a NaN for the others. Sixteen sums, so that the compiler may use vectors. */
 static bool finite_row(const float *x, uint32_t n)
 {
     float sum[16] = { 0 };
