@@ -85,8 +85,9 @@ static aegis_options random_options(const subject *s)
     o.memory_bytes = t_between(plan.minimum_bytes, plan.all_resident_bytes);
     if (t_below(4) == 0)
         o.memory_bytes = plan.minimum_bytes;
-    /* What a sanitizer holds grows from call to call, and the plan counts what the process holds. */
-    if (T_SANITIZED)
+    /* What a sanitizer or an emulator (its translated code) holds grows from call to call, and the plan counts what
+     * the process holds. */
+    if (T_SLOW)
         o.memory_bytes += 16u << 20;
     return o;
 }
