@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 
 /* The thread sanitizer keeps its state (0.9 MB) on the stack. */
@@ -26,9 +27,16 @@
 
 enum {
     STACK_BYTES = SANITIZED ? 2 << 20 : 128 << 10,
-    SPIN_NS = 50 * 1000, /* cpu-kernels.md 4.5: spin 20-50 us, then futex */
-    SPIN_BATCH = 64,     /* pauses between two looks at the clock         */
+    SPIN_NS = 50 * 1000, /* cpu-kernels.md 4.5: spin 20-50 us, then futex       */
+    SPIN_BATCH = 64,     /* pauses between two looks at the clock               */
+    PIECES = 8,          /* of each thread's range: what is left when one lags  */
 };
+
+/* Whose units they are at first; anybody may take the next piece. */
+typedef struct {
+    _Alignas(64) _Atomic uint32_t next;
+    uint32_t end, piece;
+} range;
 
 typedef struct {
     aeg_team *team;
@@ -40,13 +48,16 @@ struct aeg_team {
     uint32_t n_threads;
     uint32_t n_started;
     worker *workers;
-    aeg_work work;   /* written before `generation` is released */
+    /* The job: written while no worker is inside, before `ticket` becomes odd. */
+    aeg_work work;
     void *ctx;
-    uint32_t n;
+    range *ranges;   /* [n_threads] */
     bool stop;
-    _Alignas(64) _Atomic uint32_t generation; /* release by run(), acquire by the workers   */
-    _Alignas(64) _Atomic uint32_t pending;    /* release by the workers, acquire by run()   */
-    _Atomic uint32_t sleepers;
+    _Alignas(64) _Atomic uint32_t ticket; /* odd: a job is open; every job has its own number */
+    _Alignas(64) _Atomic uint32_t inside; /* workers that may be reading the job              */
+    _Atomic uint32_t sleepers;            /* workers asleep on ticket                         */
+    _Atomic uint32_t caller_sleeps;       /* the caller is asleep on inside                   */
+    _Atomic uint32_t n_active;
 };
 
 static inline void cpu_pause(void)
@@ -68,34 +79,76 @@ static void futex_wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Wait until *word differs from `seen`: spin, then sleep. */
-static void wait_change(aeg_team *team, _Atomic uint32_t *word, uint32_t seen)
+static bool is_open(uint32_t ticket) { return ticket % 2 == 1; }
+
+/* Wait for a job that this worker has not seen. */
+static void wait_job(aeg_team *team, uint32_t seen)
 {
     const uint64_t start = aeg_now_ns();
-    for (;;) {
+    do {
         for (int i = 0; i < SPIN_BATCH; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != seen)
+            const uint32_t ticket = atomic_load_explicit(&team->ticket, memory_order_acquire);
+            if (is_open(ticket) && ticket != seen)
                 return;
             cpu_pause();
         }
-        if (aeg_now_ns() - start > SPIN_NS)
-            break;
-    }
-    /* Sequentially consistent on both sides: the waker stores the word and then reads
-     * `sleepers`, we count ourselves and then re-read the word (inside futex_wait). */
+    } while (aeg_now_ns() - start < SPIN_NS);
+    /* Sequentially consistent on both sides: the caller stores the ticket and then reads `sleepers`, we count
+     * ourselves and then re-read the ticket (inside futex_wait too). */
     atomic_fetch_add(&team->sleepers, 1);
-    while (atomic_load(word) == seen)
-        futex_wait(word, seen);
+    for (;;) {
+        const uint32_t ticket = atomic_load(&team->ticket);
+        if (is_open(ticket) && ticket != seen)
+            break;
+        futex_wait(&team->ticket, ticket);
+    }
     atomic_fetch_sub(&team->sleepers, 1);
 }
 
-static void run_range(const aeg_team *team, uint32_t thread)
+/* Until no worker is inside the job. */
+static void wait_outside(aeg_team *team)
 {
-    const uint64_t n = team->n;
-    const uint32_t begin = (uint32_t)(n * thread / team->n_threads);
-    const uint32_t end = (uint32_t)(n * (thread + 1) / team->n_threads);
-    if (begin < end)
-        team->work(team->ctx, begin, end, thread);
+    const uint64_t start = aeg_now_ns();
+    do {
+        for (int i = 0; i < SPIN_BATCH; i++) {
+            if (atomic_load(&team->inside) == 0)
+                return;
+            cpu_pause();
+        }
+    } while (aeg_now_ns() - start < SPIN_NS);
+    atomic_store(&team->caller_sleeps, 1);
+    for (uint32_t n = atomic_load(&team->inside); n != 0; n = atomic_load(&team->inside))
+        futex_wait(&team->inside, n);
+    atomic_store(&team->caller_sleeps, 0);
+}
+
+/* Relaxed: the job itself was published by the ticket, and what the pieces wrote is by `inside`. */
+static void run_range(const aeg_team *team, range *r, uint32_t thread)
+{
+    while (atomic_load_explicit(&r->next, memory_order_relaxed) < r->end) {
+        const uint32_t begin = atomic_fetch_add_explicit(&r->next, r->piece, memory_order_relaxed);
+        if (begin >= r->end)
+            return;
+        team->work(team->ctx, begin, AEG_MIN(r->end, begin + r->piece), thread);
+    }
+}
+
+/* Its own pieces first: they are next to each other in memory. */
+static void run_pieces(aeg_team *team, uint32_t thread)
+{
+    const uint32_t n_active = atomic_load_explicit(&team->n_active, memory_order_relaxed);
+    if (thread >= n_active)
+        return;
+    for (uint32_t k = 0; k < n_active; k++)
+        run_range(team, &team->ranges[(thread + k) % n_active], thread);
+}
+
+/* A worker out of use sleeps until it is wanted again. */
+static void wait_use(aeg_team *team, uint32_t thread)
+{
+    uint32_t n_active;
+    while ((n_active = atomic_load(&team->n_active)) <= thread)
+        futex_wait(&team->n_active, n_active);
 }
 
 static void *worker_main(void *arg)
@@ -104,21 +157,29 @@ static void *worker_main(void *arg)
     aeg_team *team = w->team;
     uint32_t seen = 0;
     for (;;) {
-        wait_change(team, &team->generation, seen);
-        seen = atomic_load_explicit(&team->generation, memory_order_acquire);
-        if (team->stop)
+        wait_use(team, w->thread);
+        wait_job(team, seen);
+        /* Count ourselves in, then look again: the caller closes the job and then reads `inside`. Either it sees us,
+         * or we see that the job is over. */
+        atomic_fetch_add(&team->inside, 1);
+        const uint32_t ticket = atomic_load(&team->ticket);
+        const bool open = is_open(ticket) && ticket != seen;
+        const bool stop = open && team->stop;
+        if (open && !stop)
+            run_pieces(team, w->thread);
+        seen = open ? ticket : seen;
+        if (atomic_fetch_sub(&team->inside, 1) == 1 && atomic_load(&team->caller_sleeps) != 0)
+            futex_wake_all(&team->inside);
+        if (stop)
             return NULL;
-        run_range(team, w->thread);
-        if (atomic_fetch_sub(&team->pending, 1) == 1 && atomic_load(&team->sleepers) > 0)
-            futex_wake_all(&team->pending);
     }
 }
 
-static void wake(aeg_team *team)
+static void open_job(aeg_team *team)
 {
-    atomic_fetch_add(&team->generation, 1);
+    atomic_fetch_add(&team->ticket, 1);
     if (atomic_load(&team->sleepers) > 0)
-        futex_wake_all(&team->generation);
+        futex_wake_all(&team->ticket);
 }
 
 aegis_status aeg_team_init(aeg_team **out, aeg_arena *arena, uint32_t n_threads, aegis_error *err)
@@ -128,13 +189,16 @@ aegis_status aeg_team_init(aeg_team **out, aeg_arena *arena, uint32_t n_threads,
 
     aeg_team *team = AEG_ARENA_ARRAY(arena, aeg_team, 1);
     worker *workers = AEG_ARENA_ARRAY(arena, worker, n_threads);
+    range *ranges = AEG_ARENA_ARRAY(arena, range, n_threads);
     uint8_t *stacks = aeg_arena_alloc(arena, (uint64_t)(n_threads - 1) * STACK_BYTES, AEG_PAGE);
     if (aeg_arena_measuring(arena))
         return AEGIS_OK;
     AEG_TRY(aeg_arena_check(arena, err));
 
     team->n_threads = n_threads;
+    team->n_active = n_threads;
     team->workers = workers;
+    team->ranges = ranges;
     for (uint32_t i = 1; i < n_threads; i++) {
         workers[i] = (worker){ .team = team, .thread = i };
         pthread_attr_t attr;
@@ -156,33 +220,48 @@ void aeg_team_close(aeg_team *team)
 {
     if (team == NULL)
         return;
+    aeg_team_use(team, team->n_threads);
     team->stop = true;
-    wake(team);
+    open_job(team);
     for (uint32_t i = 1; i <= team->n_started; i++)
         pthread_join(team->workers[i].handle, NULL);
     team->n_started = 0;
 }
 
 uint32_t aeg_team_size(const aeg_team *team) { return team == NULL ? 1 : team->n_threads; }
+uint32_t aeg_team_in_use(const aeg_team *team) { return team == NULL ? 1 : team->n_active; }
+
+void aeg_team_use(aeg_team *team, uint32_t n_active)
+{
+    atomic_store(&team->n_active, n_active);
+    futex_wake_all(&team->n_active);
+}
+
+static void cut(aeg_team *team, uint32_t n, uint32_t n_active)
+{
+    for (uint64_t t = 0; t < n_active; t++) {
+        range *r = &team->ranges[t];
+        const uint32_t begin = (uint32_t)(n * t / n_active);
+        r->end = (uint32_t)(n * (t + 1) / n_active);
+        r->piece = AEG_MAX(1u, (r->end - begin) / PIECES);
+        atomic_store_explicit(&r->next, begin, memory_order_relaxed);
+    }
+}
 
 void aeg_team_run(aeg_team *team, uint32_t n, aeg_work work, void *ctx)
 {
     if (n == 0)
         return;
-    if (team == NULL || team->n_threads == 1 || n == 1) {
+    const uint32_t n_active = aeg_team_in_use(team);
+    if (n_active == 1 || n == 1) {
         work(ctx, 0, n, 0);
         return;
     }
     team->work = work;
     team->ctx = ctx;
-    team->n = n;
-    atomic_store(&team->pending, team->n_threads - 1);
-    wake(team);
-    run_range(team, 0);
-    for (;;) {
-        const uint32_t left = atomic_load_explicit(&team->pending, memory_order_acquire);
-        if (left == 0)
-            break;
-        wait_change(team, &team->pending, left);
-    }
+    cut(team, n, n_active);
+    open_job(team);
+    run_pieces(team, 0);
+    atomic_fetch_add(&team->ticket, 1);
+    wait_outside(team);
 }

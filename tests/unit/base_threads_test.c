@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/threads.h"
 
 enum { MAX_UNITS = 3000 };
@@ -63,8 +64,8 @@ static void check_job(aeg_team *team, uint32_t n_threads, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         if (j.done[i] != 1)
             fail_msg("%u threads, %u units: unit %u was done %u times", n_threads, n, i, j.done[i]);
-    for (uint32_t t = 0; t < n_threads; t++)
-        assert_true(j.seen[t] <= 1); /* one contiguous range each */
+    for (uint32_t t = n_threads; t < AEG_ARRAY_LEN(j.seen); t++)
+        assert_int_equal(j.seen[t], 0);
 }
 
 static void every_unit_is_done_exactly_once(void **state)
@@ -139,6 +140,43 @@ static void what_one_job_wrote_the_next_one_reads(void **state)
     crew_close(&c);
 }
 
+static void fewer_threads_do_the_same_work(void **state)
+{
+    (void)state;
+    crew c = crew_open(6);
+    for (uint32_t i = 0; i < 200; i++) {
+        const uint32_t n_active = 1 + (uint32_t)t_below(6);
+        aeg_team_use(c.team, n_active);
+        assert_int_equal(aeg_team_in_use(c.team), n_active);
+        check_job(c.team, n_active, (uint32_t)t_below(400));
+        if (i % 50 == 0)
+            usleep(300);
+    }
+    crew_close(&c); /* also while some are out of use */
+}
+
+/* A worker that is held up costs its present piece only: the others take the rest of its range. */
+static void hold_up(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    job *j = ctx;
+    if (thread == 1)
+        usleep(2000);
+    atomic_fetch_add(&j->seen[thread], end - begin);
+}
+
+static void the_others_finish_for_one_that_lags(void **state)
+{
+    (void)state;
+    static job j;
+    crew c = crew_open(2);
+    memset(&j, 0, sizeof j);
+    for (uint32_t i = 0; i < 20; i++)
+        aeg_team_run(c.team, 800, hold_up, &j);
+    assert_int_equal(j.seen[0] + j.seen[1], 20 * 800);
+    assert_true(j.seen[1] <= 20 * 800 / 4);
+    crew_close(&c);
+}
+
 static void a_bad_count_is_refused(void **state)
 {
     (void)state;
@@ -160,6 +198,8 @@ int main(void)
         cmocka_unit_test(every_unit_is_done_exactly_once),
         cmocka_unit_test(ten_thousand_jobs),
         cmocka_unit_test(what_one_job_wrote_the_next_one_reads),
+        cmocka_unit_test(fewer_threads_do_the_same_work),
+        cmocka_unit_test(the_others_finish_for_one_that_lags),
         cmocka_unit_test(a_bad_count_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
