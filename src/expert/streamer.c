@@ -480,8 +480,7 @@ static aegis_status wait_arrival(aeg_streamer *s, aegis_error *err)
     return status;
 }
 
-aegis_status aeg_streamer_take(aeg_streamer *s, aeg_expert_view *out, uint32_t max, uint32_t *n,
-                               aegis_error *err)
+static aegis_status take(aeg_streamer *s, bool wait, aeg_expert_view *out, uint32_t max, uint32_t *n, aegis_error *err)
 {
     demand *d = &s->demand;
     *n = 0;
@@ -493,7 +492,7 @@ aegis_status aeg_streamer_take(aeg_streamer *s, aeg_expert_view *out, uint32_t m
         if (d->failed != NO_ENTRY)
             return fail_read(s, err);
         *n = give_ready(s, out, max);
-        if (*n > 0)
+        if (*n > 0 || !wait)
             break;
         AEG_TRY(wait_arrival(s, err));
     }
@@ -501,6 +500,18 @@ aegis_status aeg_streamer_take(aeg_streamer *s, aeg_expert_view *out, uint32_t m
     if (d->n_given == d->n)
         tell(s);
     return AEGIS_OK;
+}
+
+aegis_status aeg_streamer_take(aeg_streamer *s, aeg_expert_view *out, uint32_t max, uint32_t *n,
+                               aegis_error *err)
+{
+    return take(s, true, out, max, n, err);
+}
+
+aegis_status aeg_streamer_poll(aeg_streamer *s, aeg_expert_view *out, uint32_t max, uint32_t *n,
+                               aegis_error *err)
+{
+    return take(s, false, out, max, n, err);
 }
 
 void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view)

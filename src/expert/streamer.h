@@ -70,6 +70,9 @@ typedef struct {
  * *n = 0 only when all views of the demand were given. AEGIS_E_IO names layer, expert, file offset. */
 aegis_status aeg_streamer_take(aeg_streamer *s, aeg_expert_view *out, uint32_t max, uint32_t *n,
                                aegis_error *err);
+/* The same without waiting: *n may be 0. */
+aegis_status aeg_streamer_poll(aeg_streamer *s, aeg_expert_view *out, uint32_t max, uint32_t *n,
+                               aegis_error *err);
 void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view);
 
 /* Guess for a later layer: read these early if the disk is idle and slots allow. Best first. Never fails. */

@@ -4,15 +4,16 @@
 #include "model/blocks/norm.h"
 #include "model/model_parts.h"
 
+/* Adds the mixer's result to the residual. */
 static void run_mixer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0)
 {
     const aeg_layer_weights *w = &m->weights.layers[layer];
     if (m->hp->mixer[layer] == AEG_MIXER_GDN)
         aeg_gdn_forward(&m->compute, m->hp, &w->gdn, m->cfg.state, m->mixer_index[layer],
-                        &m->mixer_scratch[AEG_MIXER_GDN].gdn, &m->room, m->u, n, m->y);
+                        &m->mixer_scratch[AEG_MIXER_GDN].gdn, &m->room, m->u, n, m->y, m->x);
     else
         aeg_attn_forward(&m->compute, m->hp, &w->attn, m->cfg.kv, m->mixer_index[layer], &m->rope,
-                         &m->mixer_scratch[AEG_MIXER_ATTENTION].attn, &m->room, m->u, n, pos0, m->y);
+                         &m->mixer_scratch[AEG_MIXER_ATTENTION].attn, &m->room, m->u, n, pos0, m->y, m->x);
 }
 
 typedef struct {
@@ -34,7 +35,6 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
 
     aeg_norm_rows(&m->compute, m->u, m->x, w->mixer_norm, n, hp->hidden_size, hp->rms_eps);
     run_mixer(m, layer, n, pos0);
-    aeg_add_rows(&m->compute, m->x, m->y, n, hp->hidden_size);
 
     const aeg_moe moe = { .c = &m->compute, .hp = hp, .experts = &m->cfg.store->experts,
                           .streamer = m->cfg.streamer, .s = &m->moe_scratch, .room = &m->room };

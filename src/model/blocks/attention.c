@@ -164,7 +164,7 @@ static void merge_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread
 
 void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_attn_weights *w, aeg_kv *kv,
                       uint32_t layer, const aeg_rope *rope, aeg_attn_scratch *s, const aeg_act_room *room,
-                      const float *u, uint32_t n, uint32_t pos0, float *y)
+                      const float *u, uint32_t n, uint32_t pos0, float *y, float *x)
 {
     const uint32_t q_head = hp->attn_gate ? 2 * hp->head_dim : hp->head_dim;
     const uint32_t kv_width = hp->n_kv_heads * hp->head_dim;
@@ -183,6 +183,6 @@ void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_att
     } else {
         aeg_team_run(c->team, n * hp->n_kv_heads, run_tokens, &job);
     }
-    const aeg_linear_out out[] = { { .w = &w->o, .y = y, .y_stride = hp->hidden_size } };
+    const aeg_linear_out out[] = { { .w = &w->o, .y = y, .y_stride = hp->hidden_size, .add = x } };
     aeg_linear(c, &s->room, s->o, n, hp->n_heads * hp->head_dim, out, 1);
 }

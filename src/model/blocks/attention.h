@@ -32,6 +32,6 @@ void aeg_attn_scratch_init(aeg_attn_scratch *s, aeg_arena *arena, const aeg_hpar
 /* Tokens at positions pos0..pos0+n-1; `layer` counts attention layers; rope rows 0..n-1 are theirs. */
 void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_attn_weights *w, aeg_kv *kv,
                       uint32_t layer, const aeg_rope *rope, aeg_attn_scratch *s, const aeg_act_room *room,
-                      const float *u, uint32_t n, uint32_t pos0, float *y);
+                      const float *u, uint32_t n, uint32_t pos0, float *y, float *x);
 
 #endif

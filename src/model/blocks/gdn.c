@@ -32,17 +32,12 @@ typedef struct {
     uint32_t layer, n, channels, key, value;
 } gdn_job;
 
-/* Units are strips of 16 channels. Tokens descend, so that a row can be overwritten by its result: the
- * rows after it no longer need its input. */
-static void conv_strips(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+/* The causal convolution of channels [first, first + width), in place: tokens descend, so the rows after the present
+ * one no longer need its input. */
+static void convolve(const gdn_job *j, uint32_t first, uint32_t width)
 {
-    const gdn_job *j = ctx;
-    const size_t first = (size_t)begin * AEG_ROWS;
-    const uint32_t width = (end - begin) * AEG_ROWS;
     float *saved = aeg_state_conv(j->state, j->layer) + first;
     float *rows = j->s->qkv + first;
-    (void)thread;
-
     for (uint32_t t = 0; t < TAPS_BEFORE; t++)
         memcpy(rows + (size_t)t * j->channels, saved + (size_t)t * j->channels, width * sizeof(float));
     for (uint32_t t = 0; t < TAPS_BEFORE; t++)
@@ -63,72 +58,64 @@ static void conv_strips(void *ctx, uint32_t begin, uint32_t end, uint32_t thread
     }
 }
 
-/* Units are tokens: gates, and the norms of their q and k heads. */
-static void prepare_tokens(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+/* q and k of one key head, ready for the delta rule. */
+static void prepare_key_head(const gdn_job *j, uint32_t head)
 {
-    const gdn_job *j = ctx;
-    const aeg_hparams *hp = j->hp;
-    const float q_scale = 1.0f / sqrtf((float)hp->gdn_k_dim);
-    (void)thread;
-    for (uint32_t t = begin; t < end; t++) {
-        float *q = j->s->qkv + (size_t)(TAPS_BEFORE + t) * j->channels;
-        float *k = q + j->key;
-        for (uint32_t h = 0; h < hp->gdn_k_heads; h++) {
-            j->c->kernels->l2norm(q + (size_t)h * hp->gdn_k_dim, hp->gdn_k_dim, L2_EPS, q_scale);
-            j->c->kernels->l2norm(k + (size_t)h * hp->gdn_k_dim, hp->gdn_k_dim, L2_EPS, 1.0f);
-        }
-        float *b = j->s->b + (size_t)t * hp->gdn_v_heads, *a = j->s->a + (size_t)t * hp->gdn_v_heads;
-        j->c->kernels->gdn_gates(b, a, b, a, j->w->a_log, j->w->dt_bias, hp->gdn_v_heads);
+    const uint32_t dk = j->hp->gdn_k_dim;
+    const float q_scale = 1.0f / sqrtf((float)dk);
+    convolve(j, head * dk, dk);
+    convolve(j, j->key + head * dk, dk);
+    for (uint32_t t = 0; t < j->n; t++) {
+        float *q = j->s->qkv + (size_t)(TAPS_BEFORE + t) * j->channels + (size_t)head * dk;
+        j->c->kernels->l2norm(q, dk, L2_EPS, q_scale);
+        j->c->kernels->l2norm(q + j->key, dk, L2_EPS, 1.0f);
     }
 }
 
-static uint32_t key_head(const aeg_hparams *hp, uint32_t v_head)
+/* The delta rule of one value head over the chunk, its gates before and its gated norm after. */
+static void run_value_head(const gdn_job *j, uint32_t key_head, uint32_t head)
 {
-    return hp->gdn_v_tiled ? v_head % hp->gdn_k_heads : v_head / (hp->gdn_v_heads / hp->gdn_k_heads);
-}
-
-/* Units are (value head, strip of 16 columns). */
-static void run_strips(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    const gdn_job *j = ctx;
     const aeg_hparams *hp = j->hp;
-    const uint32_t n_strips = hp->gdn_v_dim / AEG_GDN_STRIP;
-    (void)thread;
-    for (uint32_t unit = begin; unit < end;) {
-        const uint32_t head = unit / n_strips, strip0 = unit % n_strips;
-        const uint32_t strip1 = AEG_MIN(n_strips, strip0 + (end - unit));
-        float *row = j->s->qkv + (size_t)TAPS_BEFORE * j->channels;
-        const aeg_gdn_args args = {
-            .state = aeg_state_s(j->state, j->layer, head),
-            .q = row + (size_t)key_head(hp, head) * hp->gdn_k_dim,
-            .k = row + j->key + (size_t)key_head(hp, head) * hp->gdn_k_dim,
-            .v = row + 2 * (size_t)j->key + (size_t)head * hp->gdn_v_dim,
-            .q_stride = j->channels, .k_stride = j->channels, .v_stride = j->channels,
-            .decay = j->s->a + head, .beta = j->s->b + head,
-            .decay_stride = hp->gdn_v_heads, .beta_stride = hp->gdn_v_heads,
-            .o = j->s->o + (size_t)head * hp->gdn_v_dim, .o_stride = j->value,
-            .dk = hp->gdn_k_dim, .dv = hp->gdn_v_dim, .n_tokens = j->n,
-        };
-        j->c->kernels->gdn(&args, strip0, strip1);
-        unit += strip1 - strip0;
+    const uint32_t dv = hp->gdn_v_dim, n_heads = hp->gdn_v_heads;
+    float *row = j->s->qkv + (size_t)TAPS_BEFORE * j->channels;
+    float *beta = j->s->b + head, *decay = j->s->a + head, *o = j->s->o + (size_t)head * dv;
+
+    convolve(j, 2 * j->key + head * dv, dv);
+    for (uint32_t t = 0; t < j->n; t++)
+        j->c->kernels->gdn_gates(beta + (size_t)t * n_heads, decay + (size_t)t * n_heads, beta + (size_t)t * n_heads,
+                                 decay + (size_t)t * n_heads, j->w->a_log + head, j->w->dt_bias + head, 1);
+    const aeg_gdn_args args = {
+        .state = aeg_state_s(j->state, j->layer, head),
+        .q = row + (size_t)key_head * hp->gdn_k_dim, .k = row + j->key + (size_t)key_head * hp->gdn_k_dim,
+        .v = row + 2 * (size_t)j->key + (size_t)head * dv,
+        .q_stride = j->channels, .k_stride = j->channels, .v_stride = j->channels,
+        .decay = decay, .beta = beta, .decay_stride = n_heads, .beta_stride = n_heads,
+        .o = o, .o_stride = j->value, .dk = hp->gdn_k_dim, .dv = dv, .n_tokens = j->n,
+    };
+    j->c->kernels->gdn(&args, 0, dv / AEG_GDN_STRIP);
+    for (uint32_t t = 0; t < j->n; t++) {
+        const size_t at = (size_t)t * j->value;
+        j->c->kernels->rmsnorm_gated(o + at, o + at, j->s->z + at + (size_t)head * dv, j->w->norm, dv, hp->rms_eps);
     }
 }
 
-/* Units are (token, value head). */
-static void gate_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+/* Units are key heads, each with the value heads that read it: everything between the two projections needs nothing
+ * from another key head, so there is one barrier instead of four. */
+static void run_key_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const gdn_job *j = ctx;
-    const uint32_t dv = j->hp->gdn_v_dim;
+    const uint32_t n_keys = j->hp->gdn_k_heads, n_rep = j->hp->gdn_v_heads / n_keys;
     (void)thread;
-    for (uint32_t unit = begin; unit < end; unit++) {
-        const size_t at = (size_t)unit * dv;
-        j->c->kernels->rmsnorm_gated(j->s->o + at, j->s->o + at, j->s->z + at, j->w->norm, dv, j->hp->rms_eps);
+    for (uint32_t head = begin; head < end; head++) {
+        prepare_key_head(j, head);
+        for (uint32_t r = 0; r < n_rep; r++)
+            run_value_head(j, head, j->hp->gdn_v_tiled ? head + r * n_keys : head * n_rep + r);
     }
 }
 
 void aeg_gdn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_gdn_weights *w, aeg_state *state,
                      uint32_t layer, aeg_gdn_scratch *s, const aeg_act_room *room, const float *u, uint32_t n,
-                     float *y)
+                     float *y, float *x)
 {
     const uint32_t key = hp->gdn_k_heads * hp->gdn_k_dim, value = hp->gdn_v_heads * hp->gdn_v_dim;
     gdn_job job = { .c = c, .hp = hp, .w = w, .state = state, .s = s, .layer = layer, .n = n,
@@ -140,11 +127,8 @@ void aeg_gdn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_gdn_
         { .w = &w->a, .y = s->a, .y_stride = hp->gdn_v_heads, .exact = true },
     };
     aeg_linear(c, room, u, n, hp->hidden_size, in, AEG_ARRAY_LEN(in));
-    aeg_team_run(c->team, job.channels / AEG_ROWS, conv_strips, &job);
-    aeg_team_run(c->team, n, prepare_tokens, &job);
-    aeg_team_run(c->team, hp->gdn_v_heads * (hp->gdn_v_dim / AEG_GDN_STRIP), run_strips, &job);
-    aeg_team_run(c->team, n * hp->gdn_v_heads, gate_heads, &job);
+    aeg_team_run(c->team, hp->gdn_k_heads, run_key_heads, &job);
 
-    const aeg_linear_out out[] = { { .w = &w->out, .y = y, .y_stride = hp->hidden_size } };
+    const aeg_linear_out out[] = { { .w = &w->out, .y = y, .y_stride = hp->hidden_size, .add = x } };
     aeg_linear(c, &s->room, s->o, n, value, out, 1);
 }

@@ -25,9 +25,9 @@ typedef struct {
 void aeg_gdn_scratch_init(aeg_gdn_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
                           uint32_t chunk);
 
-/* u: [n, hidden] normalised input (also its room for codes); y: [n, hidden] result. `layer` counts GDN layers. */
+/* u: [n, hidden] normalised input (also its room for codes); y: [n, hidden] result, which is added to x [n, hidden]. `layer` counts GDN layers. */
 void aeg_gdn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_gdn_weights *w, aeg_state *state,
                      uint32_t layer, aeg_gdn_scratch *s, const aeg_act_room *room, const float *u, uint32_t n,
-                     float *y);
+                     float *y, float *x);
 
 #endif

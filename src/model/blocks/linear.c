@@ -70,12 +70,25 @@ typedef struct {
     aeg_matmul_fn fn;
     aeg_matmul_args args;
     uint32_t first;        /* first unit of the range space */
+    float *add;
 } linear_part;
 
 typedef struct {
+    const aeg_kernels *kernels;
     uint32_t n_parts, n_units;
     linear_part parts[AEG_LINEAR_MAX];
 } linear_job;
+
+/* Row blocks [b0, b1) of a part: its product, and the sum that it joins. */
+static void run_part(const linear_job *j, const linear_part *p, uint32_t b0, uint32_t b1)
+{
+    p->fn(&p->args, b0, b1);
+    if (p->add == NULL)
+        return;
+    const uint32_t c0 = b0 * AEG_ROWS, n_cols = AEG_MIN(p->args.w->n_rows, b1 * AEG_ROWS) - c0;
+    for (uint32_t t = 0; t < p->args.n; t++)
+        j->kernels->add(p->add + t * p->args.y_stride + c0, p->args.y + t * p->args.y_stride + c0, n_cols);
+}
 
 static void run_parts(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -86,7 +99,7 @@ static void run_parts(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
         const uint32_t n = aeg_row_blocks(p->args.w->n_rows);
         const uint32_t b = AEG_MAX(begin, p->first), e = AEG_MIN(end, p->first + n);
         if (b < e)
-            p->fn(&p->args, b - p->first, e - p->first);
+            run_part(j, p, b - p->first, e - p->first);
     }
 }
 
@@ -102,7 +115,7 @@ static void add_part(linear_job *job, const aeg_compute *c, const aeg_linear_out
     *p = (linear_part){
         .fn = aeg_kernels_matmul(c->kernels, o->w->type, acts->kind),
         .args = { .w = o->w, .x = acts, .n = n, .y = o->y, .y_stride = o->y_stride },
-        .first = job->n_units,
+        .first = job->n_units, .add = o->add,
     };
     job->n_units += aeg_row_blocks(o->w->n_rows);
 }
@@ -117,7 +130,7 @@ void aeg_linear(const aeg_compute *c, const aeg_act_room *room, const float *x, 
     assert(n_outs <= AEG_LINEAR_MAX);
     /* A model has one group size nearly always: then the second round finds nothing. */
     for (uint32_t b = 0; b < AEG_ARRAY_LEN(blocks); b++) {
-        linear_job job = { 0 };
+        linear_job job = { .kernels = c->kernels };
         aeg_acts coded;
         bool have_codes = false;
         for (uint32_t i = 0; i < n_outs; i++) {

@@ -43,6 +43,7 @@ typedef struct {
     float *y;              /* [n, y_stride] */
     size_t y_stride;
     bool exact;
+    float *add;            /* [n, y_stride] y is added to this afterwards, or NULL */
 } aeg_linear_out;
 
 enum { AEG_LINEAR_MAX = 8 };

@@ -4,9 +4,9 @@
  *   router logits = W_r u (f32);  the top_k of each token, weights renormalised
  *   y = sum over the chosen experts, ascending id, of weight * down(silu(gate u) * up u),
  *       then + sigmoid(W_s u) * shared expert
- * Misses are on their way before the shared expert is computed. Few routes (decode): experts are computed as they
- * arrive and summed at the end. Many (prefill): expert by expert in ascending id, summed at once. Both
- * give the same bits because the order of the additions is the same.
+ * Misses are on their way before anything is computed. Few routes (decode): the shared expert and the resident ones
+ * make the first wave, the others are computed as they arrive, all summed at the end. Many (prefill): in waves of
+ * ascending id, summed at once. Both give the same bits because the order of the additions is the same.
  */
 #ifndef AEG_MODEL_BLOCKS_MOE_H
 #define AEG_MODEL_BLOCKS_MOE_H
@@ -14,6 +14,7 @@
 #include "expert/streamer.h"
 #include "format/hparams.h"
 #include "model/blocks/linear.h"
+#include "model/blocks/moe_wave.h"
 #include "model/blocks/routes.h"
 #include "model/weights.h"
 
@@ -22,12 +23,11 @@ typedef struct {
     float *logits;         /* [chunk][n_experts]               */
     float *shared_logit;   /* [chunk]                          */
     float *scratch;        /* [threads][n_experts]             */
-    uint32_t n_wave;       /* routes with room below           */
-    float *gate, *up;      /* [n_wave][width], the wider of expert and shared */
+    uint32_t n_wave;       /* rows with room in y and wave: routes, and tokens of the shared expert */
+    aeg_wave_scratch wave;
     float *y;              /* [n_wave][hidden]                 */
     float *acc;            /* [chunk][hidden]                  */
     float *shared;         /* [chunk][hidden]                  */
-    aeg_act_room wave_room;
 } aeg_moe_scratch;
 
 void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,

@@ -23,17 +23,3 @@ void aeg_norm_rows(const aeg_compute *c, float *y, const float *x, const float *
     rows_job job = { .k = c->kernels, .y = y, .x = x, .w = w, .width = width, .eps = eps };
     aeg_team_run(c->team, n, norm_rows, &job);
 }
-
-static void add_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    const rows_job *j = ctx;
-    (void)thread;
-    for (uint32_t r = begin; r < end; r++)
-        j->k->add(j->y + (size_t)r * j->width, j->x + (size_t)r * j->width, j->width);
-}
-
-void aeg_add_rows(const aeg_compute *c, float *y, const float *x, uint32_t n, uint32_t width)
-{
-    rows_job job = { .k = c->kernels, .y = y, .x = x, .width = width };
-    aeg_team_run(c->team, n, add_rows, &job);
-}

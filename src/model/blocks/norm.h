@@ -9,7 +9,4 @@
 void aeg_norm_rows(const aeg_compute *c, float *y, const float *x, const float *w, uint32_t n, uint32_t width,
                    float eps);
 
-/* y[n, width] += x[n, width]. */
-void aeg_add_rows(const aeg_compute *c, float *y, const float *x, uint32_t n, uint32_t width);
-
 #endif
