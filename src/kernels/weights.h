@@ -79,13 +79,13 @@ typedef enum {
     AEG_ACT_I16,  /* codes in [-32767, 32767]                                       */
 } aeg_act_kind;
 
-/* Rows of activations, all n_cols wide. A matmul against plain weights (F32, F16, BF16) always reads f32.
+/* Rows of activations, n_cols apart; the matrix says how many of them are read. A matmul against plain weights (F32, F16, BF16) always reads f32.
  * Quantisation, per block of `block` = 32 or 64 columns (cpu-kernels.md 2): a = max|x|; if a < 1e-30 the
  * block is all zero (d = 0); else d = a / 127 (I16: / 32767), q = rint(x * (1/d)) half to even, clamped;
  * s = d * (float)sum(q). 1/d is computed once per block and rounded to f32. */
 typedef struct {
     uint8_t kind;         /* aeg_act_kind: which codes are valid */
-    uint32_t n_cols;
+    uint32_t n_cols;      /* from one row to the next: at least the columns of the matrix, multiple of block */
     uint32_t block;       /* 32 or 64; min(group, 64) of the weights it is meant for */
     const float *f32;     /* [rows, n_cols], always valid  */
     const int8_t *q8;     /* [rows, n_cols] when kind == I8  */

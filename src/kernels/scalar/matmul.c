@@ -81,9 +81,11 @@ static void add_tile_int(strip *s, const aeg_acts *x, const tile *t, uint32_t co
     }
 }
 
-static void add_columns_plain(strip *s, const aeg_acts *x, aeg_weight_type type, const uint8_t *w)
+static void add_columns_plain(strip *s, const aeg_acts *x, const aeg_weights *weights, uint32_t block)
 {
-    for (uint32_t c = 0; c < x->n_cols; c++, w += aeg_tile_bytes(type))
+    const aeg_weight_type type = weights->type;
+    const uint8_t *w = weights->data + block * weights->block_stride;
+    for (uint32_t c = 0; c < weights->n_cols; c++, w += aeg_tile_bytes(type))
         for (uint32_t r = 0; r < AEG_ROWS; r++) {
             const float weight = aeg_stored_float(type.kind, w, r);
             for (uint32_t m = 0; m < s->n; m++)
@@ -148,7 +150,7 @@ static void plain(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)
     for (uint32_t block = block0; block < block1; block++)
         for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {
             begin_strip(&s, a, m0);
-            add_columns_plain(&s, a->x, a->w->type, a->w->data + block * a->w->block_stride);
+            add_columns_plain(&s, a->x, a->w, block);
             end_strip(&s, a, m0, block);
         }
 }

@@ -6,11 +6,14 @@
 #include "base/checked.h"
 #include "kernels/math.h"
 
-void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint64_t width)
+enum { AEG_STRIDE = 64 /* floats: the largest block of codes */, START_BYTES = 2048 };
+
+void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint32_t width)
 {
-    s->gate = AEG_ARENA_ARRAY(arena, float, rows * width);
-    s->up = AEG_ARENA_ARRAY(arena, float, rows * width);
-    aeg_act_room_init(&s->room, arena, act, rows, width);
+    s->stride = (uint32_t)aeg_align_up(width, AEG_STRIDE);
+    s->gate_up = AEG_ARENA_ARRAY(arena, float, rows * 2 * s->stride);
+    s->h = AEG_ARENA_ARRAY(arena, float, rows * s->stride);
+    aeg_act_room_init(&s->room, arena, act, rows, s->stride);
 }
 
 static bool reads_codes(const aeg_compute *c, const aeg_weights *w)
@@ -52,35 +55,72 @@ static uint32_t groups_of(const wave_job *j, const aeg_wave_view *v)
     return (v->gate.n_rows + j->h_block - 1) / j->h_block;
 }
 
-/* Columns [c0, c0 + n_cols) of one hidden row. */
-static void finish_hidden(const wave_job *j, const aeg_wave_view *v, uint32_t row, uint32_t c0, uint32_t n_cols)
+/* Memory is read far ahead once a range runs, but not before it begins. A hint: any address is harmless. */
+static void prefetch_start(const uint8_t *p)
 {
-    const aeg_kernels *k = j->c->kernels;
-    const size_t at = v->at + (size_t)row * v->gate.n_rows + c0, block = at / j->h_block;
-    float *h = j->s->gate + at;
-    k->silu_mul(h, h, j->s->up + at, n_cols);
+    for (uint32_t i = 0; i < START_BYTES; i += AEG_CACHE_LINE)
+        __builtin_prefetch(p + i, 0, 3);
+}
+
+static bool interleaved(const aeg_wave_view *v) { return v->gate.block_stride != aeg_block_bytes(v->gate.type, v->gate.n_cols); }
+
+/* Row blocks [b0, b1) of gate and up. Interleaved ones are one matrix of twice as many row blocks, read in one go. */
+static void run_products(const wave_job *j, const aeg_wave_view *v, uint32_t b0, uint32_t b1)
+{
+    const aeg_matmul_fn fn = aeg_kernels_matmul(j->c->kernels, v->gate.type, (aeg_act_kind)j->u->kind);
+    float *y = j->s->gate_up + v->row0 * 2 * j->s->stride;
+    aeg_matmul_args a = { .w = &v->gate, .x = j->u, .rows = v->token, .n = v->n, .y = y, .y_stride = 2 * (size_t)j->s->stride };
+    if (interleaved(v)) {
+        aeg_weights both = v->gate;
+        both.n_rows = 2 * aeg_row_blocks(v->gate.n_rows) * AEG_ROWS;
+        both.block_stride /= 2;
+        a.w = &both;
+        fn(&a, 2 * b0, 2 * b1);
+        return;
+    }
+    fn(&a, b0, b1);
+    a.w = &v->up;
+    a.y = y + j->s->stride;
+    fn(&a, b0, b1);
+}
+
+/* silu(gate) * up for row blocks [b0, b1) of one hidden row. */
+static void activate(const wave_job *j, const aeg_wave_view *v, const float *gate_up, float *h, uint32_t b0, uint32_t b1)
+{
+    const uint32_t width = v->gate.n_rows;
+    if (!interleaved(v)) {
+        const uint32_t c0 = b0 * AEG_ROWS;
+        j->c->kernels->silu_mul(h + c0, gate_up + c0, gate_up + j->s->stride + c0, AEG_MIN(width, b1 * AEG_ROWS) - c0);
+        return;
+    }
+    for (uint32_t b = b0; b < b1; b++) {
+        const float *gate = gate_up + (size_t)2 * b * AEG_ROWS;
+        j->c->kernels->silu_mul(h + b * AEG_ROWS, gate, gate + AEG_ROWS, AEG_MIN(width - b * AEG_ROWS, (uint32_t)AEG_ROWS));
+    }
+}
+
+static void quantize_hidden(const wave_job *j, size_t at, uint32_t n_cols)
+{
+    const aeg_act_room *room = &j->s->room;
+    const size_t block = at / j->h_block;
     if (j->h_kind == AEG_ACT_I8)
-        k->quantize_i8(j->s->room.q8 + at, j->s->room.d + block, j->s->room.s + block, h, n_cols, j->h_block);
+        j->c->kernels->quantize_i8(room->q8 + at, room->d + block, room->s + block, j->s->h + at, n_cols, j->h_block);
     else if (j->h_kind == AEG_ACT_I16)
-        k->quantize_i16(j->s->room.q16 + at, j->s->room.d + block, j->s->room.s + block, h, n_cols, j->h_block);
+        j->c->kernels->quantize_i16(room->q16 + at, room->d + block, room->s + block, j->s->h + at, n_cols, j->h_block);
 }
 
 /* Groups [g0, g1) of one view. */
 static void run_groups(const wave_job *j, const aeg_wave_view *v, uint32_t g0, uint32_t g1)
 {
     const uint32_t width = v->gate.n_rows, per_group = j->h_block / AEG_ROWS;
-    const aeg_matmul_fn fn = aeg_kernels_matmul(j->c->kernels, v->gate.type, (aeg_act_kind)j->u->kind);
-    aeg_matmul_args a = { .x = j->u, .rows = v->token, .n = v->n, .y_stride = width };
     for (uint32_t g = g0; g < g1; g++) {
         const uint32_t b0 = g * per_group, b1 = AEG_MIN(aeg_row_blocks(width), b0 + per_group);
-        a.w = &v->gate;
-        a.y = j->s->gate + v->at;
-        fn(&a, b0, b1);
-        a.w = &v->up;
-        a.y = j->s->up + v->at;
-        fn(&a, b0, b1);
-        for (uint32_t r = 0; r < v->n; r++)
-            finish_hidden(j, v, r, b0 * AEG_ROWS, AEG_MIN(width, b1 * AEG_ROWS) - b0 * AEG_ROWS);
+        run_products(j, v, b0, b1);
+        for (uint32_t r = 0; r < v->n; r++) {
+            const size_t row = v->row0 + r;
+            activate(j, v, j->s->gate_up + row * 2 * j->s->stride, j->s->h + row * j->s->stride, b0, b1);
+            quantize_hidden(j, row * j->s->stride + b0 * AEG_ROWS, AEG_MIN(width, b1 * AEG_ROWS) - b0 * AEG_ROWS);
+        }
     }
 }
 
@@ -91,21 +131,26 @@ static void run_gate_up(void *ctx, uint32_t begin, uint32_t end, uint32_t thread
     for (uint32_t i = 0; i < j->n_views; i++) {
         const aeg_wave_view *v = &j->views[i];
         const uint32_t g0 = AEG_MAX(begin, v->first_unit), g1 = AEG_MIN(end, v->first_unit + groups_of(j, v));
-        if (g0 < g1)
-            run_groups(j, v, g0 - v->first_unit, g1 - v->first_unit);
+        if (g0 >= g1)
+            continue;
+        if (i + 1 < j->n_views && g1 < end)
+            prefetch_start(v[1].gate.data);
+        run_groups(j, v, g0 - v->first_unit, g1 - v->first_unit);
     }
 }
 
 /* The hidden rows of one view as its down matrix reads them. */
 static aeg_acts hidden_rows(const wave_job *j, const aeg_wave_view *v)
 {
-    aeg_acts h = { .kind = (uint8_t)j->h_kind, .n_cols = v->gate.n_rows, .block = j->h_block, .f32 = j->s->gate + v->at };
+    const aeg_act_room *room = &j->s->room;
+    const size_t at = v->row0 * j->s->stride, block = at / j->h_block;
+    aeg_acts h = { .kind = (uint8_t)j->h_kind, .n_cols = j->s->stride, .block = j->h_block, .f32 = j->s->h + at };
     if (j->h_kind == AEG_ACT_F32)
         return h;
-    h.q8 = j->h_kind == AEG_ACT_I8 ? j->s->room.q8 + v->at : NULL;
-    h.q16 = j->h_kind == AEG_ACT_I16 ? j->s->room.q16 + v->at : NULL;
-    h.d = j->s->room.d + v->at / j->h_block;
-    h.s = j->s->room.s + v->at / j->h_block;
+    h.q8 = j->h_kind == AEG_ACT_I8 ? room->q8 + at : NULL;
+    h.q16 = j->h_kind == AEG_ACT_I16 ? room->q16 + at : NULL;
+    h.d = room->d + block;
+    h.s = room->s + block;
     return h;
 }
 
@@ -135,6 +180,8 @@ static void run_down(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
         const aeg_wave_view *v = &j->views[i];
         const aeg_acts h = hidden_rows(j, v);
         const aeg_matmul_args a = { .w = &v->down, .x = &h, .n = v->n, .y = v->y, .y_stride = j->hidden };
+        if (i + 1 < j->n_views)
+            prefetch_start(v[1].down.data + begin * v[1].down.block_stride);
         aeg_kernels_matmul(j->c->kernels, v->down.type, j->h_kind)(&a, begin, end);
     }
     const uint32_t c0 = begin * AEG_ROWS;
@@ -148,12 +195,12 @@ void aeg_wave_run(const aeg_compute *c, aeg_wave_scratch *s, const aeg_acts *u, 
                    .h_kind = reads_codes(c, &views[0].down) ? c->act : AEG_ACT_F32,
                    .h_block = aeg_act_block(views[0].down.type) };
     uint32_t n_units = 0;
-    size_t at = 0;
+    size_t row = 0;
     for (uint32_t i = 0; i < n_views; i++) {
         views[i].first_unit = n_units;
-        views[i].at = at;
+        views[i].row0 = row;
         n_units += groups_of(&j, &views[i]);
-        at += (size_t)views[i].n * views[i].gate.n_rows;
+        row += views[i].n;
     }
     aeg_team_run(c->team, n_units, run_gate_up, &j);
     aeg_team_run(c->team, aeg_row_blocks(hidden), run_down, &j);

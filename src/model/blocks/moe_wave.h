@@ -16,12 +16,12 @@ enum { AEG_WAVE_VIEWS = 64 };
 
 /* An expert and the tokens that it meets. */
 typedef struct {
-    aeg_weights gate, up, down;
-    const uint32_t *token;  /* [n] rows of the input, or NULL for 0..n-1 */
+    aeg_weights gate, up, down; /* gate and up may be interleaved by row block: up.data one block after gate.data */
+    const uint32_t *token;      /* [n] rows of the input, or NULL for 0..n-1 */
     uint32_t n;
-    size_t at;              /* its n rows of gate.n_rows begin here in the hidden buffers; set by the run */
-    uint32_t first_unit;    /* set by the run */
-    float *y;               /* [n][hidden] its output */
+    float *y;                   /* [n][hidden] its output */
+    size_t row0;                /* set by the run: its first row in the buffers, */
+    uint32_t first_unit;        /* and its first unit of step one                */
 } aeg_wave_view;
 
 /* What is added once the outputs of the wave are there. For each column: acc = 0 if `clear`; the routes in [route0,
@@ -38,13 +38,15 @@ typedef struct {
     uint32_t n;
 } aeg_wave_sums;
 
-/* Room for the hidden rows of a wave: `rows` rows of `width` at most (the product counts). */
+/* Room for `rows` hidden rows. Rows of all widths lie `stride` apart: the widest expert's, rounded up. */
 typedef struct {
-    float *gate, *up;
-    aeg_act_room room;
+    uint32_t stride;
+    float *gate_up;         /* [rows][2 * stride] */
+    float *h;               /* [rows][stride]     */
+    aeg_act_room room;      /* codes of h         */
 } aeg_wave_scratch;
 
-void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint64_t width);
+void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint32_t width);
 
 /* Can experts of these types share a wave? They must read the same codes. */
 bool aeg_wave_alike(const aeg_wave_view *a, const aeg_wave_view *b);
