@@ -141,7 +141,7 @@ aegis_status aeg_streamer_init(aeg_streamer **out, aeg_arena *arena, aeg_arena *
     AEG_TRY(aeg_arena_check(arena, err));
     AEG_TRY(aeg_arena_check(slots, err));
 
-    AEG_TRY(aeg_io_set_buffer(made.io, made.memory, cfg->n_slots * e->record_bytes, err));
+    AEG_TRY(aeg_io_set_buffer(made.io, made.memory, cfg->n_slots * e->record_bytes, e->record_bytes, err));
     made.depth = aeg_io_room(made.io);
     made.window = window_of(made.depth, cfg->n_slots);
     made.demand.failed = NO_ENTRY;

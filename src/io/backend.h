@@ -63,8 +63,8 @@ struct aeg_io {
     uint32_t active;
     uint8_t *bounce;            /* page aligned, IO_BOUNCE_BYTES */
     void *buffer;
-    uint64_t buffer_bytes;
-    bool buffer_registered;
+    uint64_t buffer_bytes, buffer_unit;
+    bool buffer_registered;     /* in part at least */
     double sim_bytes_per_s, sim_latency_s;
     uint64_t sim_free_ns;       /* the simulated disk is busy until then */
     int (*fault)(void *ctx, uint32_t file, uint64_t offset);

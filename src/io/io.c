@@ -98,12 +98,14 @@ uint64_t aeg_io_system_bytes(const aeg_io_config *cfg)
         RING_ENTRY = 64 + 2 * 16 + 4 + 512, /* submission, two completions, index, the kernel's request */
         RING_FIXED = 64 << 10,
         PAGE_ENTRY = 16,                    /* a registered buffer keeps one such entry per page */
+        PIECES = 1 << 20,                   /* and a header per piece; at most 4,096 of them     */
         THREAD = 40 << 10,                  /* kernel stack and task */
     };
     const uint64_t n_threads = cfg->n_threads == 0 ? DEFAULT_THREADS : cfg->n_threads;
     switch (resolve_kind(cfg, true)) {
     case AEG_IO_URING:
-        return RING_FIXED + 2ull * cfg->depth * RING_ENTRY + aeg_div_up(cfg->buffer_bytes, AEG_PAGE) * PAGE_ENTRY;
+        return RING_FIXED + 2ull * cfg->depth * RING_ENTRY + aeg_div_up(cfg->buffer_bytes, AEG_PAGE) * PAGE_ENTRY +
+               AEG_MIN(cfg->buffer_bytes >> 12, (uint64_t)PIECES);
     case AEG_IO_PREAD:
     case AEG_IO_SIM: return n_threads * THREAD;
     default: return 0;
@@ -189,7 +191,7 @@ aegis_status aeg_io_open(aeg_io **out, aeg_arena *arena, const aeg_io_config *cf
     }
     set_text(io);
     if (cfg->buffer != NULL)
-        status = aeg_io_set_buffer(io, cfg->buffer, cfg->buffer_bytes, err);
+        status = aeg_io_set_buffer(io, cfg->buffer, cfg->buffer_bytes, cfg->buffer_unit, err);
     if (status == AEGIS_OK)
         *out = io;
     else
@@ -210,7 +212,7 @@ void aeg_io_close(aeg_io *io)
     close_files(io);
 }
 
-aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, aegis_error *err)
+aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, uint64_t unit, aegis_error *err)
 {
     if ((uintptr_t)buffer % AEG_IO_ALIGN != 0)
         return aeg_fail(err, AEGIS_E_USAGE, "read buffer at %p, expected a multiple of %d", buffer, AEG_IO_ALIGN);
@@ -218,6 +220,7 @@ aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, aegis_e
         return aeg_fail(err, AEGIS_E_RUNTIME, "read buffer changed with %u reads in flight", aeg_io_flight(io));
     io->buffer = buffer;
     io->buffer_bytes = bytes;
+    io->buffer_unit = unit == 0 ? AEG_IO_ALIGN : unit;
     if (io->backend->set_buffer != NULL)
         io->backend->set_buffer(io);
     set_text(io);

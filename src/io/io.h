@@ -30,7 +30,8 @@ typedef struct {
     uint32_t n_files;
     const char *paths[AEG_IO_MAX_FILES];
     void *buffer;                 /* the one region reads go to (may be NULL: not registered);   */
-    uint64_t buffer_bytes;        /* registered with the ring where memlock allows               */
+    uint64_t buffer_bytes;        /* see aeg_io_set_buffer                                       */
+    uint64_t buffer_unit;
     uint32_t n_threads;           /* pread pool: threads; 0 = 4                        */
     bool buffered;                /* never O_DIRECT (tests, comparisons)               */
     double sim_bytes_per_s, sim_latency_s;
@@ -57,8 +58,11 @@ typedef struct {
 aegis_status aeg_io_open(aeg_io **out, aeg_arena *arena, const aeg_io_config *cfg, aegis_error *err);
 void aeg_io_close(aeg_io *io); /* waits for reads in flight; NULL allowed */
 
-/* Register (or change) the region before the first read, for callers that carve it after aeg_io_open. */
-aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, aegis_error *err);
+/* Name (or change) the region before the first read, for callers that carve it after aeg_io_open. io_uring registers it
+ * where the locked-memory limit allows: in pieces of several units, each when the first read goes there, so that
+ * opening touches no memory. A read that lies across two pieces goes unregistered; reads that each stay inside one
+ * unit never do. unit 0: AEG_IO_ALIGN. */
+aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, uint64_t unit, aegis_error *err);
 
 uint32_t aeg_io_room(const aeg_io *io);   /* reads that may still be queued  */
 uint32_t aeg_io_flight(const aeg_io *io); /* queued and not yet returned by wait */

@@ -13,14 +13,20 @@
 #include <liburing.h>
 
 enum {
-    MAX_BUFFERS = 256,         /* 256 GiB of slots                                  */
-    BUFFER_SHIFT = 30,         /* the kernel takes at most 1 GiB in one buffer      */
+    MAX_PIECES = 4096,         /* registered buffers; the kernel takes 16,384       */
+    PIECE_BYTES = 16 << 20,    /* pinned and cleared when the first read goes there */
+    PIECE_MAX = 1 << 30,       /* the kernel takes at most 1 GiB in one buffer      */
     MAX_SUBMIT_TRIES = 100000, /* EAGAIN, EBUSY: the kernel is short of memory      */
 };
+
+typedef enum { PIECE_NEW, PIECE_REGISTERED, PIECE_REFUSED } piece_state;
 
 typedef struct {
     struct io_uring ring;
     bool fixed_files;
+    bool sparse;               /* a table of pieces is registered                   */
+    uint64_t piece_bytes;
+    uint8_t pieces[MAX_PIECES]; /* piece_state */
     int broken;                /* errno after which nothing more is submitted       */
     io_ring prepared;          /* requests in the submission queue, in order        */
 } uring;
@@ -72,15 +78,37 @@ bool aeg_io_uring_usable(int *os_code)
     return answer == 0;
 }
 
-/* Index of the registered buffer that holds the whole range, or -1. A slot that lies across the 1 GiB
- * boundary (one in six hundred) is read as an unregistered one. */
-static int buffer_index(const aeg_io *io, const uint8_t *dst, uint32_t bytes)
+static void register_piece(aeg_io *io, uint64_t piece)
 {
+    uring *u = io->impl;
+    const uint64_t at = piece * u->piece_bytes;
+    const struct iovec part = { .iov_base = (uint8_t *)io->buffer + at,
+                                .iov_len = AEG_MIN(io->buffer_bytes - at, u->piece_bytes) };
+    const int rc = io_uring_register_buffers_update_tag(&u->ring, (unsigned)piece, &part, NULL, 1);
+    u->pieces[piece] = rc < 0 ? PIECE_REFUSED : PIECE_REGISTERED;
+    if (rc >= 0)
+        return;
+    /* Said once; what is registered stays so. */
+    for (uint64_t i = 0; i < MAX_PIECES; i++)
+        if (u->pieces[i] == PIECE_NEW)
+            u->pieces[i] = PIECE_REFUSED;
+    aeg_log(AEG_LOG_NOTICE, "%s read buffers are registered with io_uring (%s): locked-memory limit",
+            piece == 0 ? "no" : "not all", strerror(-rc));
+}
+
+/* Index of the registered buffer that holds the whole range, or -1. */
+static int buffer_index(aeg_io *io, const uint8_t *dst, uint32_t bytes)
+{
+    uring *u = io->impl;
     const uint8_t *base = io->buffer;
-    if (!io->buffer_registered || dst < base || dst + bytes > base + io->buffer_bytes)
+    if (!u->sparse || dst < base || dst + bytes > base + io->buffer_bytes)
         return -1;
-    const uint64_t first = (uint64_t)(dst - base), last = first + bytes - 1;
-    return first >> BUFFER_SHIFT == last >> BUFFER_SHIFT ? (int)(first >> BUFFER_SHIFT) : -1;
+    const uint64_t first = (uint64_t)(dst - base) / u->piece_bytes, last = (uint64_t)(dst - base + bytes - 1) / u->piece_bytes;
+    if (first != last)
+        return -1;
+    if (u->pieces[first] == PIECE_NEW)
+        register_piece(io, first);
+    return u->pieces[first] == PIECE_REGISTERED ? (int)first : -1;
 }
 
 /* False: the submission queue is full for now. */
@@ -192,26 +220,31 @@ static aegis_status uring_reap(aeg_io *io, bool block, aegis_error *err)
     }
 }
 
+static uint64_t choose_piece(const aeg_io *io)
+{
+    const uint64_t least = AEG_MAX((uint64_t)PIECE_BYTES, aeg_div_up(io->buffer_bytes, MAX_PIECES));
+    return aeg_div_up(least, io->buffer_unit) * io->buffer_unit;
+}
+
 static void uring_set_buffer(aeg_io *io)
 {
     uring *u = io->impl;
-    struct iovec parts[MAX_BUFFERS];
-    uint32_t n = 0;
-    if (io->buffer_registered)
+    if (u->sparse)
         io_uring_unregister_buffers(&u->ring);
-    io->buffer_registered = false;
-    for (uint64_t at = 0; at < io->buffer_bytes; at += 1ull << BUFFER_SHIFT) {
-        if (n == MAX_BUFFERS)
-            return;
-        parts[n].iov_base = (uint8_t *)io->buffer + at;
-        parts[n++].iov_len = AEG_MIN(io->buffer_bytes - at, 1ull << BUFFER_SHIFT);
-    }
-    if (n == 0)
+    u->sparse = io->buffer_registered = false;
+    if (io->buffer_bytes == 0)
         return;
-    const int rc = io_uring_register_buffers(&u->ring, parts, n);
-    io->buffer_registered = rc == 0;
-    if (rc != 0)
-        aeg_log(AEG_LOG_NOTICE, "read buffers are not registered with io_uring (%s): locked-memory limit", strerror(-rc));
+    u->piece_bytes = choose_piece(io);
+    if (u->piece_bytes > PIECE_MAX)
+        return;
+    const int rc = io_uring_register_buffers_sparse(&u->ring, (unsigned)aeg_div_up(io->buffer_bytes, u->piece_bytes));
+    u->sparse = rc == 0;
+    memset(u->pieces, PIECE_NEW, sizeof u->pieces);
+    if (u->sparse)
+        register_piece(io, 0); /* so that a refusal is told at open */
+    else
+        aeg_log(AEG_LOG_NOTICE, "read buffers are not registered with io_uring (%s)", strerror(-rc));
+    io->buffer_registered = u->sparse && u->pieces[0] == PIECE_REGISTERED;
 }
 
 static void uring_close(aeg_io *io)

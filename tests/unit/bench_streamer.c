@@ -93,7 +93,7 @@ static aeg_io *open_io(const char *path, const setting *s, aeg_arena *arena)
     aeg_io *io = NULL;
     *arena = aeg_arena_measure("io");
     if (s->registered)
-        cfg.buffer = region, cfg.buffer_bytes = REGION_SLOTS * record_bytes;
+        cfg.buffer = region, cfg.buffer_bytes = REGION_SLOTS * record_bytes, cfg.buffer_unit = record_bytes;
     aegis_status status = aeg_io_open(&io, arena, &cfg, &err);
     if (status == AEGIS_OK)
         status = aeg_arena_map(arena, "io", arena->used, false, &err);

@@ -89,7 +89,7 @@ T_PROPERTY(every_back_end_gives_the_bytes_of_the_file, 60)
     cfg.buffer_bytes = t_below(2) ? slots.size : slots.size / 2;
     T_OK(open_io(&io, &arena, &cfg, &err), &err);
     if (t_below(2))
-        T_OK(aeg_io_set_buffer(io, slots.base, slots.size, &err), &err);
+        T_OK(aeg_io_set_buffer(io, slots.base, slots.size, t_below(2) * MAX_BLOCKS * AEG_IO_ALIGN, &err), &err);
 
     aeg_io_read reads[DEPTH_MAX + 3];
     uint32_t busy[12] = { 0 }, queued = 0, got = 0;
