@@ -237,18 +237,20 @@ void aeg_team_use(aeg_team *team, uint32_t n_active)
     futex_wake_all(&team->n_active);
 }
 
-static void cut(aeg_team *team, uint32_t n, uint32_t n_active)
+static void cut(aeg_team *team, uint32_t n, uint32_t grain, uint32_t n_active)
 {
     for (uint64_t t = 0; t < n_active; t++) {
         range *r = &team->ranges[t];
         const uint32_t begin = (uint32_t)(n * t / n_active);
         r->end = (uint32_t)(n * (t + 1) / n_active);
-        r->piece = AEG_MAX(1u, (r->end - begin) / PIECES);
+        r->piece = AEG_MAX(grain, (r->end - begin) / PIECES);
         atomic_store_explicit(&r->next, begin, memory_order_relaxed);
     }
 }
 
-void aeg_team_run(aeg_team *team, uint32_t n, aeg_work work, void *ctx)
+void aeg_team_run(aeg_team *team, uint32_t n, aeg_work work, void *ctx) { aeg_team_run_grain(team, n, 1, work, ctx); }
+
+void aeg_team_run_grain(aeg_team *team, uint32_t n, uint32_t grain, aeg_work work, void *ctx)
 {
     if (n == 0)
         return;
@@ -259,7 +261,7 @@ void aeg_team_run(aeg_team *team, uint32_t n, aeg_work work, void *ctx)
     }
     team->work = work;
     team->ctx = ctx;
-    cut(team, n, n_active);
+    cut(team, n, AEG_MAX(grain, 1u), n_active);
     open_job(team);
     run_pieces(team, 0);
     atomic_fetch_add(&team->ticket, 1);

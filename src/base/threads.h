@@ -35,5 +35,7 @@ uint32_t aeg_team_in_use(const aeg_team *team);
 
 /* Run `work` over n units and return when all are done. n = 0 is legal. A NULL team means one thread. */
 void aeg_team_run(aeg_team *team, uint32_t n, aeg_work work, void *ctx);
+/* The same in pieces of at least `grain` units: for work that reads long stretches of memory per unit range. */
+void aeg_team_run_grain(aeg_team *team, uint32_t n, uint32_t grain, aeg_work work, void *ctx);
 
 #endif

@@ -52,8 +52,7 @@ AEG_INLINE void row_block(const uint32_t bits, const uint32_t m_n, const aeg_mat
             AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
                 AEG_UNROLL for (uint32_t c = 0; c < CHAINS; c++) acc[m][c] = _mm512_setzero_si512();
             for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
-                if (m_n > 2)
-                    aeg_prefetch(p, AEG_PLANE_BYTES * bits);
+                aeg_prefetch(p, AEG_PLANE_BYTES * bits);
                 add_group(bits, m_n, p, q, col, acc);
                 p += AEG_PLANE_BYTES * bits;
             }

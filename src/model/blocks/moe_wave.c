@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "kernels/math.h"
 
-enum { AEG_STRIDE = 64 /* floats: the largest block of codes */, START_BYTES = 2048 };
+enum { AEG_STRIDE = 64 /* floats: the largest block of codes */, START_BYTES = 2048, DOWN_GRAIN = 24 };
 
 void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint32_t width)
 {
@@ -203,5 +203,6 @@ void aeg_wave_run(const aeg_compute *c, aeg_wave_scratch *s, const aeg_acts *u, 
         row += views[i].n;
     }
     aeg_team_run(c->team, n_units, run_gate_up, &j);
-    aeg_team_run(c->team, aeg_row_blocks(hidden), run_down, &j);
+    /* A row block of down is a few KiB: in pieces of 24 an expert is read in stretches of about 100 KiB (33 -> 38 GB/s). */
+    aeg_team_run_grain(c->team, aeg_row_blocks(hidden), DOWN_GRAIN, run_down, &j);
 }
