@@ -63,6 +63,7 @@ aegis_status aeg_settings_resolve(aeg_settings *s, const aegis_options *o, const
     s->kv = o->kv == AEGIS_KV_F16 ? AEG_KV_F16 : AEG_KV_F32;
     s->sim_bytes_per_s = o->sim_bytes_per_s;
     s->sim_latency_s = o->sim_latency_s;
+    s->measured = o->measured;
 
     s->budget = o->memory_bytes;
     aeg_machine_memory machine;
