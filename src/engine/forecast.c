@@ -14,7 +14,6 @@ void aeg_engine_touched(const aegis_engine *e, aegis_touched *out)
 {
     const aeg_store *store = e->store;
     const aeg_hparams *hp = &store->hparams;
-    const uint64_t kv_value = e->settings.kv == AEG_KV_F32 ? sizeof(float) : sizeof(uint16_t);
     *out = (aegis_touched){ .record_bytes = store->experts.record_bytes,
                             .state_bytes = 2 * aeg_account_bytes(&e->accounts, AEG_ACCT_STATE) };
     for (uint32_t i = 0; i < store->n_tensors; i++) {
@@ -25,7 +24,7 @@ void aeg_engine_touched(const aegis_engine *e, aegis_touched *out)
     for (uint32_t layer = 0; layer < hp->n_layers; layer++) {
         out->expert_bytes += hp->top_k * (store->experts.gate_up_bytes[layer] + store->experts.down_bytes[layer]);
         if (hp->mixer[layer] == AEG_MIXER_ATTENTION)
-            out->kv_position_bytes += 2ull * hp->n_kv_heads * hp->head_dim * kv_value;
+            out->kv_position_bytes += 2ull * hp->n_kv_heads * e->kv.row_bytes;
     }
 }
 

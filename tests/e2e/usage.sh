@@ -5,7 +5,7 @@
 
 expect 0 overview $AEGIS --help
 answers "aegis run models/demo"
-for command in run chat pack plan show verify cache tokenize template logits eval bench version completion; do
+for command in run chat pack plan show verify cache tokenize template logits eval bench doctor version completion; do
     expect 0 "help $command" $AEGIS help $command
     answers "usage: aegis $command"
     expect 0 "$command -h" $AEGIS $command -h
@@ -27,7 +27,7 @@ says "needs a value"
 expect 2 "bad size" $AEGIS plan x --memory 12parsecs
 says "12parsecs"
 expect 2 "no model" $AEGIS run
-for later in serve doctor top; do
+for later in serve top; do
     expect 2 "$later" $AEGIS $later
     says "not in this version"
 done

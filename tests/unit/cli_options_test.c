@@ -161,7 +161,7 @@ static void the_table_is_sound(void **state)
         assert_true(o->commands != 0 && o->offset < sizeof(aeg_cli));
         while ((name = aeg_option_name(&rest, &n)) != NULL) {
             assert_true(name[0] == '-' && n > 1 && n < AEG_OPTION_NAME_MAX);
-            assert_ptr_equal(aeg_option_find(name, n), o);
+            assert_ptr_equal(aeg_option_find(name, n, o->commands), o);
         }
     }
     for (int i = 0; i < AEG_N_COMMANDS; i++)
