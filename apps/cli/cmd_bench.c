@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/json.h"
 #include "bench.h"
+#include "bench_routes.h"
 #include "commands.h"
 #include "model_source.h"
 #include "setup.h"
@@ -168,6 +169,8 @@ aegis_status aeg_cmd_bench(aeg_cli *cli, aegis_error *err)
 {
     static bench b; /* larger than a stack likes */
     char *ab = NULL;
+    if (aeg_bench_routes_wanted(cli))
+        return aeg_bench_routes(cli, err);
     if (cli->ab != NULL && (ab = aeg_strdup(aeg_ui_memory(), cli->ab)) == NULL)
         return aeg_fail(err, AEGIS_E_MEMORY, "no memory for the options of --ab");
     aegis_status status = read_options(&b, cli, ab, err);

@@ -74,6 +74,10 @@ const aeg_option aeg_option_table[] = {
     { "-s --seed", AEG_OPT_SEED, "S", "seed of the first repetition, one more for each next (default 1)", C(BENCH), COMMON, 0, 0, 0, 0, 0 },
     { "--ab", AEG_OPT_TEXT, "OPTIONS", "compare with these options over the others: A B A B ...", C(BENCH), COMMON, AT(ab), 0, 0, 0, 0 },
     { "--csv", AEG_OPT_FLAG, 0, "print one header line and one line per run and summary", C(BENCH), COMMON, AT(csv), 0, 0, 0, 0 },
+    { "--record-routes", AEG_OPT_TEXT, "FILE", "record the experts that each token chooses", C(BENCH), 0, AT(record_routes), 0, 0, 0, 0 },
+    { "--text", AEG_OPT_TEXT, "FILE", "with --record-routes: of this text, token by token, instead of an answer", C(BENCH), 0, AT(text_file), 0, 0, 0, 0 },
+    { "--replay", AEG_OPT_TEXT, "FILE", "hit rates of cache policies on recorded routes", C(BENCH), 0, AT(replay), 0, 0, 0, 0 },
+    { "--save-curve", AEG_OPT_FLAG, 0, "with --replay: keep the hit rates of the policy in use in the store", C(BENCH), 0, AT(save_curve), 0, 0, 0, 0 },
     { "--tools", AEG_OPT_TEXT, "FILE", "JSON array of tools", C(TEMPLATE), COMMON, AT(tools), 0, 0, 0, 0 },
     { "--no-generation-prompt", AEG_OPT_FLAG, 0, "end after the last message", C(TEMPLATE), 0, AT(no_generation_prompt), 0, 0, 0, 0 },
     { "--all", AEG_OPT_FLAG, 0, "every store", C(CACHE), COMMON, AT(all), 0, 0, 0, 0 },
@@ -137,6 +141,7 @@ const aeg_command_info aeg_command_table[AEG_N_COMMANDS] = {
         "  aegis eval MODEL --ref reference.safetensors --json     # its own ids\n", 0, 1 },
     [AEG_CMD_BENCH] = { "bench", "MODEL", "measure prefill and decode",
         "  aegis bench models/demo --memory 32MiB -pp 512 -tg 64 -r 3\n"
+        "  aegis bench MODEL --record-routes R.routes --text answer.txt && aegis bench MODEL --replay R.routes --save-curve\n"
         "  aegis bench MODEL --memory 4GiB --prefetch off --ab '--prefetch auto'\n"
         "  aegis bench MODEL --memory 4GiB --sim-disk 7GB/s,80us --csv\n", 0, 1 },
     [AEG_CMD_DOCTOR] = { "doctor", "[MODEL|DIR]", "examine this machine: disk, memory, processor",

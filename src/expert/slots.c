@@ -16,6 +16,8 @@
 
 #define NOT_QUEUED UINT32_MAX
 
+enum { HALF_LIFE_PERIODS = 8 }; /* of n_experts / top_k tokens, the mean interval between uses of one expert */
+
 typedef struct {
     uint32_t key;
     uint32_t heap;    /* position in the heap, NOT_QUEUED unless READY and unpinned */
@@ -107,6 +109,11 @@ static void requeue(aeg_slots *s, uint32_t slot)
         return;
     sift_up(s, s->info[slot].heap);
     sift_down(s, s->info[slot].heap);
+}
+
+double aeg_slots_half_life(uint32_t n_experts, uint32_t top_k)
+{
+    return (double)HALF_LIFE_PERIODS * n_experts / AEG_MAX(top_k, 1u);
 }
 
 aegis_status aeg_slots_init(aeg_slots **out, aeg_arena *arena, const aeg_slots_config *cfg, aegis_error *err)

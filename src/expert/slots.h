@@ -27,6 +27,9 @@ typedef struct {
     double half_life;          /* tokens after which a use counts half                      */
 } aeg_slots_config;
 
+/* The half-life that the replay of recorded routes chose, in tokens: docs/adr/0007-cache-policy.md. */
+double aeg_slots_half_life(uint32_t n_experts, uint32_t top_k);
+
 aegis_status aeg_slots_init(aeg_slots **out, aeg_arena *arena, const aeg_slots_config *cfg, aegis_error *err);
 
 uint32_t aeg_slots_find(const aeg_slots *slots, uint32_t key); /* FILLING or READY, else AEG_NO_SLOT */
