@@ -8,6 +8,8 @@ typedef struct {
     aeg_slots *slots;
     aeg_arena arena;
     aeg_memory *memory;
+    uint32_t n_experts;
+    uint64_t demand;          /* the present one */
 } slots_cache;
 
 static void close_slots(void *cache)
@@ -20,12 +22,15 @@ static void close_slots(void *cache)
 static void *open_slots(const aeg_replay_setup *setup)
 {
     const aeg_slots_config cfg = { .n_slots = setup->n_slots, .n_keys = setup->n_layers * setup->n_experts,
+                                   .n_experts = setup->n_experts,
                                    .half_life = aeg_slots_half_life(setup->n_experts, setup->top_k) };
     aeg_arena plan = aeg_arena_measure("replay");
     slots_cache *c = aeg_calloc(setup->memory, 1, sizeof *c);
     if (c == NULL)
         return NULL;
     c->memory = setup->memory;
+    c->n_experts = setup->n_experts;
+    c->demand = UINT64_MAX;
     if (aeg_slots_init(&c->slots, &plan, &cfg, NULL) == AEGIS_OK &&
         aeg_arena_map(&c->arena, "replay", plan.used, false, NULL) == AEGIS_OK &&
         aeg_slots_init(&c->slots, &c->arena, &cfg, NULL) == AEGIS_OK)
@@ -39,7 +44,14 @@ static bool has(const void *cache, uint32_t key)
     return aeg_slots_find(((const slots_cache *)cache)->slots, key) != AEG_NO_SLOT;
 }
 
-static void use(void *cache, const aeg_replay_use *u) { aeg_slots_use(((slots_cache *)cache)->slots, u->key, u->uses); }
+static void use(void *cache, const aeg_replay_use *u)
+{
+    slots_cache *c = cache;
+    if (u->demand != c->demand)
+        aeg_slots_begin(c->slots, u->key / c->n_experts, u->n_tokens);
+    c->demand = u->demand;
+    aeg_slots_use(c->slots, u->key, u->uses);
+}
 
 static void pin(void *cache, uint32_t key)
 {

@@ -206,7 +206,7 @@ T_PROPERTY(the_pool_is_what_the_model_says, 15)
     if (t_below(2))
         make_prefills(600);
     const aeg_replay_policy slots = { .name = "slots", .kind = AEG_REPLAY_SLOTS };
-    const aeg_replay_policy model = { .name = "model", .kind = AEG_REPLAY_AGED, .half_life = 8 };
+    const aeg_replay_policy model = { .name = "model", .kind = AEG_REPLAY_LAYERED, .half_life = 8 };
     const aeg_replay_result a = run(&t, &slots, n_slots), b = run(&t, &model, n_slots);
     T_CHECK(fabs((double)a.hits - (double)b.hits) <= 2.0 + 0.002 * (double)a.uses);
     T_CHECK(fabs((double)a.prefill_hits - (double)b.prefill_hits) <= 2.0 + 0.005 * (double)a.prefill_uses);
