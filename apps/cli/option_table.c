@@ -31,7 +31,7 @@ const aeg_option aeg_option_table[] = {
     { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: all processors)", ENGINE | C(DOCTOR), COMMON | ENV, AT(threads), 0, 256, 0, 0 },
     { "--cpu-mask", AEG_OPT_CHOICE, "LEVEL", "instruction set (default: the best there is)", ENGINE, ENV, AT(cpu), 0, 0, "auto|scalar|avx2|avx512|neon", 0 },
     { "--activations", AEG_OPT_CHOICE, "TYPE", "what weights are multiplied with", ENGINE, ENV, AT(activations), 0, 0, "int8|int16|f32", 0 },
-    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16", "q8|t4|t3|q8_0|q4_0|bf16" },
+    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16|q8|t4|t3", "q8_0|q4_0|bf16" },
     { "--io", AEG_OPT_CHOICE, "HOW", "how experts are read", ENGINE | C(DOCTOR), ENV, AT(io), 0, 0, "auto|uring|pread|null|sim", 0 },
     { "--sim-disk", AEG_OPT_DISK, "RATE[,US]", "simulate a disk: bytes per second, and a latency, such as 7GB/s or 7GB/s,80us", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
     { "--sim-latency", AEG_OPT_REAL, "US", "with --sim-disk: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },

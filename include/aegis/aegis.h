@@ -23,7 +23,11 @@ typedef struct aegis_engine aegis_engine;
 
 typedef enum { AEGIS_ACTIVATIONS_INT8, AEGIS_ACTIVATIONS_INT16, AEGIS_ACTIVATIONS_F32 } aegis_activations;
 typedef enum { AEGIS_IO_AUTO, AEGIS_IO_URING, AEGIS_IO_PREAD, AEGIS_IO_NULL, AEGIS_IO_SIM } aegis_io;
-typedef enum { AEGIS_KV_F32, AEGIS_KV_F16 } aegis_kv;
+typedef enum {                  /* keys and values: docs/adr/0006-kv-formats.md                        */
+    AEGIS_KV_F32, AEGIS_KV_F16,
+    AEGIS_KV_Q8,                /* rotated int8, one scale per head                                    */
+    AEGIS_KV_T4, AEGIS_KV_T3,   /* rotated, 4 and 3 bits (TurboQuant)                                  */
+} aegis_kv;
 
 /* What is known of this machine, for the prediction of decode speed; 0: not known. It changes nothing else. */
 typedef struct {

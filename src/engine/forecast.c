@@ -24,7 +24,7 @@ void aeg_engine_touched(const aegis_engine *e, aegis_touched *out)
     for (uint32_t layer = 0; layer < hp->n_layers; layer++) {
         out->expert_bytes += hp->top_k * (store->experts.gate_up_bytes[layer] + store->experts.down_bytes[layer]);
         if (hp->mixer[layer] == AEG_MIXER_ATTENTION)
-            out->kv_position_bytes += 2ull * hp->n_kv_heads * e->kv.row_bytes;
+            out->kv_position_bytes += 2ull * hp->n_kv_heads * aeg_kv_read_bytes(&e->kv);
     }
 }
 

@@ -33,6 +33,12 @@ typedef struct {
 /* "f32", "f16", "q8", "t4", "t3" */
 const char *aeg_kv_name(aeg_kv_kind kind);
 
+/* What attention reads of one key or value: its row and its scale. */
+static inline uint32_t aeg_kv_read_bytes(const aeg_kv *kv)
+{
+    return kv->row_bytes + (aeg_kv_is_codes(kv->cfg.kind) ? (uint32_t)sizeof(float) : 0);
+}
+
 /* Bytes of both tables; AEGIS_E_BUDGET if the real arena is too small, AEGIS_E_USAGE if head_dim cannot be coded
  * (a power of two from 64 to 512 can). */
 aegis_status aeg_kv_init(aeg_kv *out, aeg_arena *arena, const aeg_kv_config *cfg, aegis_error *err);

@@ -31,7 +31,7 @@ for later in serve top; do
     expect 2 "$later" $AEGIS $later
     says "not in this version"
 done
-for later in "--image f" "--mtp 1" "--gpu-memory 1GiB" "--kv-dir d" "--parallel 2" "--kv-type q8" "--kv-type t4"; do
+for later in "--image f" "--mtp 1" "--gpu-memory 1GiB" "--kv-dir d" "--parallel 2" "--kv-type q8_0" "--kv-type bf16"; do
     # shellcheck disable=SC2086
     expect 2 "$later" $AEGIS run x $later
     says "not in this version"

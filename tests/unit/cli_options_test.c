@@ -100,7 +100,7 @@ static void wrong_words_are_named(void **state)
         { { "aegis", "run", "m", "-n", "-2" }, "-n: '-2'" },
         { { "aegis", "run", "m", "--sim-disk", "50%" }, "a rate such as 7GB/s" },
         { { "aegis", "run", "m", "--io", "magic" }, "auto|uring|pread|null|sim" },
-        { { "aegis", "run", "m", "--kv-type", "q8" }, "not in this version: --kv-type q8" },
+        { { "aegis", "run", "m", "--kv-type", "q8_0" }, "not in this version: --kv-type q8_0" },
         { { "aegis", "run", "m", "--image", "f" }, "not in this version: --image" },
         { { "aegis", "run", "m", "--logit-bias", "x" }, "ID=BIAS" },
         { { "aegis", "run", "m", "extra" }, "unexpected argument 'extra'" },
