@@ -170,7 +170,7 @@ static aegis_status read_records(aeg_doctor_disk *disk, walk *w, aegis_error *er
     }
     for (uint32_t i = 0; i < AEG_DOCTOR_BURSTS; i++) {
         AEG_TRY(step(w, aeg_doctor_bursts[i], true, &rate, err));
-        disk->burst_s[i] = (double)rate.ns * 1e-9 * aeg_doctor_bursts[i] / (double)AEG_MAX(rate.n_reads, 1u);
+        disk->burst_s[i] = (double)rate.batch_ns * 1e-9;
     }
     disk->reread = w->n_read > w->n_records;
     aeg_doctor_fit_bursts(aeg_doctor_bursts, disk->burst_s, AEG_DOCTOR_BURSTS, disk->figure.record_bytes,

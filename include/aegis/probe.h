@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     uint64_t n_reads, bytes, ns;
+    uint64_t batch_ns;       /* `together`: median time of `depth` reads; a hiccup of the machine does not count */
     uint64_t next;           /* `first` of a call that goes on where this one stopped */
     bool direct, uring, registered;
     char how[128];           /* "io_uring, O_DIRECT, registered buffers" */

@@ -13,12 +13,16 @@
 
 static const uint64_t MAX_RECORD = 256u << 20;
 
+enum { MAX_BATCHES = 4096 };
+
 typedef struct {
     const aegis_probe_reads *what;
     aeg_arena arena, buffer;
     aeg_io *io;
     uint64_t n_records, next;
     uint64_t issued, done, bytes, start_ns;
+    uint64_t *batches;       /* [MAX_BATCHES] times, in the buffer's arena behind the records */
+    uint32_t n_batches;
 } probe;
 
 static aegis_status check(const aegis_probe_reads *w, uint64_t *n_records, aegis_error *err)
@@ -44,7 +48,8 @@ static aegis_status open_probe(probe *p, aegis_error *err)
 {
     const aegis_probe_reads *w = p->what;
     const uint64_t bytes = (uint64_t)w->depth * w->record_bytes;
-    AEG_TRY(aeg_arena_map(&p->buffer, "probe", bytes, bytes >= 64u << 20, err));
+    AEG_TRY(aeg_arena_map(&p->buffer, "probe", bytes + MAX_BATCHES * sizeof *p->batches, bytes >= 64u << 20, err));
+    p->batches = (uint64_t *)(void *)(p->buffer.base + bytes); /* records are whole pages */
     const aeg_io_config cfg = { .kind = w->io == AEGIS_IO_URING ? AEG_IO_URING : w->io == AEGIS_IO_PREAD ? AEG_IO_PREAD
                                 : AEG_IO_AUTO,
                                 .depth = w->depth, .n_files = 1, .paths = { w->path }, .buffer = p->buffer.base,
@@ -101,13 +106,31 @@ static aegis_status read_on(probe *p, aegis_error *err)
     p->start_ns = aeg_now_ns();
     bool more = true;
     while (more || aeg_io_flight(p->io) > 0) {
+        const uint64_t begin = aeg_now_ns();
         for (uint32_t i = 0; more && i < n; i++)
             queue(p, places[i]);
         AEG_TRY(aeg_io_submit(p->io, err));
         AEG_TRY(take(p, p->what->together ? aeg_io_flight(p->io) : 1, places, &n, err));
+        if (p->what->together && p->n_batches < MAX_BATCHES)
+            p->batches[p->n_batches++] = aeg_now_ns() - begin;
         more = !over(p);
     }
     return AEGIS_OK;
+}
+
+/* Counting those below is quadratic and needs no memory; there are few. */
+static uint64_t median(const uint64_t *values, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t below = 0, equal = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            below += values[j] < values[i];
+            equal += values[j] == values[i];
+        }
+        if (below <= n / 2 && n / 2 < below + equal)
+            return values[i];
+    }
+    return 0;
 }
 
 aegis_status aegis_probe_disk(const aegis_probe_reads *what, aegis_probe_rate *out, aegis_error *err)
@@ -120,7 +143,8 @@ aegis_status aegis_probe_disk(const aegis_probe_reads *what, aegis_probe_rate *o
         status = read_on(&p, err);
     if (status == AEGIS_OK) {
         const char *how = aeg_io_describe(p.io);
-        *out = (aegis_probe_rate){ .n_reads = p.done, .bytes = p.bytes, .ns = aeg_now_ns() - p.start_ns, .next = p.next,
+        *out = (aegis_probe_rate){ .n_reads = p.done, .bytes = p.bytes, .ns = aeg_now_ns() - p.start_ns,
+                                   .batch_ns = median(p.batches, p.n_batches), .next = p.next,
                                    .direct = strstr(how, "O_DIRECT") != NULL, .uring = strstr(how, "io_uring") != NULL,
                                    .registered = strstr(how, "registered") != NULL };
         snprintf(out->how, sizeof out->how, "%s", how);

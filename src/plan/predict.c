@@ -22,8 +22,8 @@ static double read_time(const layer_times *t, uint32_t n) { return n == 0 ? 0 : 
 
 static double layer_time(const layer_times *t, uint32_t k, uint32_t n_misses)
 {
-    const double computing = t->shared + k * t->expert;
-    const double reading = n_misses == 0 ? 0 : read_time(t, n_misses) + t->expert;
+    const double computing = t->shared + k * t->expert + n_misses * AEG_PREDICT_ARRIVAL_S;
+    const double reading = n_misses == 0 ? 0 : read_time(t, n_misses) + AEG_PREDICT_WAKE_S + t->expert;
     return AEG_MAX(computing, reading);
 }
 
@@ -62,7 +62,7 @@ aeg_prediction aeg_predict(const aeg_predict_inputs *in)
     out.dense_s = (double)(in->dense_bytes + in->state_bytes) / rate + n * AEG_PREDICT_LAYER_S;
     out.experts_s = n * in->top_k * t.expert;
     out.read_s = n * reading;
-    out.hidden = reading > 0 ? 1 - (layer - computing) / reading : 0;
+    out.hidden = reading > 0 ? AEG_MAX(0.0, 1 - (layer - computing) / reading) : 0;
     const double token = out.dense_s - n * t.shared + n * layer;
     out.tok_s = token > 0 ? 1 / token : 0;
     return out;

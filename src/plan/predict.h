@@ -4,9 +4,10 @@
  * The model is the usual one, t = t_dense + t_experts + (1 - phi) * d / B, with phi not a constant but what this engine
  * hides: the misses of a layer fly while its shared expert and its resident experts are computed, and nothing else
  * does. Per layer, with m of the k experts missing,
- *     t(0) = s + k*e              t(m) = max(s + k*e, latency + m*r + e)
- * s: shared expert, e: one expert, r: one record from the disk; the expert that arrives last cannot hide. m is binomial
- * with the hit rate. Computing is reading memory: bytes / (AEG_PREDICT_ETA * bandwidth), and AEG_PREDICT_LAYER_S per
+ *     t(0) = s + k*e              t(m) = max(s + k*e + m*a, latency + m*r + w + e)
+ * s: shared expert, e: one expert, r: one record from the disk, a: what an expert that arrives alone costs besides its
+ * bytes, w: waking up after the last read. The expert that arrives last cannot hide. m is binomial with the hit
+ * rate. Computing is reading memory: bytes / (AEG_PREDICT_ETA * bandwidth), and AEG_PREDICT_LAYER_S per
  * layer for what does not grow with bytes (barriers, norms, the small products).
  * All times in seconds, rates in bytes per second. Thread: any, no state.
  */
@@ -17,7 +18,9 @@
 
 /* Measured, docs/results/prediction.csv: decode without misses against the read bandwidth of the same minute. */
 #define AEG_PREDICT_ETA 0.85
-#define AEG_PREDICT_LAYER_S 40e-6
+#define AEG_PREDICT_LAYER_S 30e-6
+#define AEG_PREDICT_ARRIVAL_S 15e-6 /* submitting a read, and computing apart from the others: a */
+#define AEG_PREDICT_WAKE_S 50e-6    /* w */
 
 typedef struct {
     uint32_t n_layers, top_k;
