@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bandwidth.h - how fast this machine reads memory, as a yardstick for bench rows. Thread: main only. */
+/* bandwidth.h - how fast this machine reads memory: the yardstick of bench rows and of predictions. Thread: main only. */
 #ifndef AEG_CLI_BANDWIDTH_H
 #define AEG_CLI_BANDWIDTH_H
 
 #include <stdint.h>
 
-/* Bytes per second of a plain sum over `bytes` of memory by n_threads, best of several passes; 0 if it cannot be
- * measured. Runs in a child process, so that the buffer does not show in our own peak. */
-double aeg_bandwidth_measure(uint64_t bytes, uint32_t n_threads);
+typedef struct { double min, median, max; } aeg_bandwidth; /* bytes per second over the passes; 0: not measured */
+
+/* A plain sum over `bytes` of memory by n_threads, several passes. Runs in a child process, so that the buffer does not
+ * show in our own peak. */
+aeg_bandwidth aeg_bandwidth_measure(uint64_t bytes, uint32_t n_threads);
+
+/* The size a measurement takes: well above the caches, and within half of a budget (0: none). */
+uint64_t aeg_bandwidth_bytes(uint64_t budget);
+
+/* Processors this process may run on, at most as many as a team has threads. */
+uint32_t aeg_usable_processors(void);
 
 #endif

@@ -68,7 +68,7 @@ static aegis_status set_parameter(aeg_chat *chat, const char *name, const char *
     for (char *p = flag; *p != '\0'; p++)
         if (*p == '_')
             *p = '-';
-    const aeg_option *o = aeg_option_find(flag, strlen(flag));
+    const aeg_option *o = aeg_option_find(flag, strlen(flag), 1u << AEG_CMD_CHAT);
     const bool shapes = o != NULL && o->commands == (1u << AEG_CMD_RUN | 1u << AEG_CMD_CHAT) &&
                         (o->kind == AEG_OPT_REAL || o->kind == AEG_OPT_INT || o->kind == AEG_OPT_COUNT ||
                          o->kind == AEG_OPT_SEED || o->kind == AEG_OPT_BIAS);

@@ -6,25 +6,46 @@
 #include "base/json.h"
 #include "base/size.h"
 #include "commands.h"
+#include "measured.h"
 #include "model_source.h"
 #include "setup.h"
 #include "ui.h"
 
-static json_t *plan_json(const aegis_plan *plan)
+static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured, double disk)
 {
     aeg_json_init();
     json_t *accounts = json_array();
     for (uint32_t i = 0; i < plan->n_accounts; i++)
         json_array_append_new(accounts, json_pack("{s:s, s:I}", "name", plan->accounts[i].name, "bytes",
                                                   (json_int_t)plan->accounts[i].bytes));
-    return json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:f}",
+    return json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:f, s:f}",
                      "budget", (json_int_t)plan->budget_bytes, "fits", (int)plan->fits,
                      "minimum_budget", (json_int_t)plan->minimum_bytes, "total", (json_int_t)plan->total_bytes,
                      "all_resident", (json_int_t)plan->all_resident_bytes, "n_ctx", (json_int_t)plan->n_ctx,
                      "max_n_ctx", (json_int_t)plan->max_n_ctx, "accounts", accounts,
                      "expert_slots", (json_int_t)plan->expert_slots, "experts", (json_int_t)plan->n_experts_total,
                      "slot_bytes", (json_int_t)plan->slot_bytes, "chunk", (json_int_t)plan->chunk,
-                     "threads", (json_int_t)plan->n_threads, "predicted_decode_tok_s", plan->predicted_decode_tok_s);
+                     "threads", (json_int_t)plan->n_threads, "predicted_decode_tok_s", plan->predicted_decode_tok_s,
+                     "predicted_hit_rate", plan->predicted_hit_rate, "predicted_hidden", plan->predicted_hidden,
+                     "typical_hit_curve", (int)plan->typical_hit_curve, "disk_bytes_per_s", disk, "read_bandwidth",
+                     measured->read_bytes_per_s);
+}
+
+static void print_prediction(const aegis_plan *plan, const aegis_measured *measured, double disk)
+{
+    if (!plan->fits)
+        return;
+    if (plan->predicted_decode_tok_s <= 0) {
+        printf("decode speed is not predicted: aegis doctor MODEL measures the disk first (or --sim-disk RATE)\n");
+        return;
+    }
+    if (plan->predicted_hit_rate >= 1)
+        printf("predicted with all experts in memory");
+    else
+        printf("predicted with %s hit curve: %.0f %% of the experts found, disk %.2f GB/s, %.0f %% of its time hidden",
+               plan->typical_hit_curve ? "a typical" : "the store's", 100 * plan->predicted_hit_rate, disk * 1e-9,
+               100 * plan->predicted_hidden);
+    printf(", memory reads %.1f GB/s\n", measured->read_bytes_per_s * 1e-9);
 }
 
 /* The same facts as the engine's refusal. */
@@ -54,11 +75,14 @@ aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
     AEG_TRY(aeg_source_resolve(cli, store, err));
     aeg_setup_options(cli, store, &options);
     aeg_setup_warn(cli);
+    double disk = 0;
+    AEG_TRY(aeg_measured_fill(cli, &options, 0, &disk, err));
     AEG_TRY(aegis_plan_compute(&options, &plan, err));
     if (cli->json) {
-        AEG_TRY(aeg_ui_print_json(plan_json(&plan), err));
+        AEG_TRY(aeg_ui_print_json(plan_json(&plan, &options.measured, disk), err));
     } else {
         aeg_setup_print_plan(&plan, stdout);
+        print_prediction(&plan, &options.measured, disk);
         AEG_TRY(aeg_ui_flush(err));
     }
     return plan.fits ? AEGIS_OK : refuse(&plan, err);

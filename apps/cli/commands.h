@@ -18,6 +18,7 @@ aegis_status aeg_cmd_template(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_logits(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_eval(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_bench(aeg_cli *cli, aegis_error *err);
+aegis_status aeg_cmd_doctor(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_version(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_completion(aeg_cli *cli, aegis_error *err);
 

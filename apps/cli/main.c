@@ -42,6 +42,7 @@ static aegis_status run_command(aeg_cli *cli, aegis_error *err)
         [AEG_CMD_CACHE] = aeg_cmd_cache,       [AEG_CMD_TOKENIZE] = aeg_cmd_tokenize,
         [AEG_CMD_TEMPLATE] = aeg_cmd_template, [AEG_CMD_LOGITS] = aeg_cmd_logits,
         [AEG_CMD_EVAL] = aeg_cmd_eval,         [AEG_CMD_BENCH] = aeg_cmd_bench,
+        [AEG_CMD_DOCTOR] = aeg_cmd_doctor,
         [AEG_CMD_VERSION] = aeg_cmd_version,   [AEG_CMD_COMPLETION] = aeg_cmd_completion,
         [AEG_CMD_HELP] = cmd_help,
     };

@@ -17,7 +17,7 @@
 
 /* names, kind, meta, help, commands, marks, offset, min, max, choices, later */
 const aeg_option aeg_option_table[] = {
-    { "-m --model", AEG_OPT_TEXT, "MODEL", "store, or model folder as published", MODEL | C(VERIFY), 0, AT(model), 0, 0, 0, 0 },
+    { "-m --model", AEG_OPT_TEXT, "MODEL", "store, or model folder as published", MODEL | C(VERIFY) | C(DOCTOR), 0, AT(model), 0, 0, 0, 0 },
     { "-p --prompt", AEG_OPT_TEXT, "TEXT", "the prompt; - reads standard input", C(RUN) | C(TOKENIZE) | C(LOGITS), COMMON, AT(prompt), 0, 0, 0, 0 },
     { "-f --prompt-file --file", AEG_OPT_TEXT, "FILE", "read the text from a file", C(RUN) | C(TOKENIZE) | C(TEMPLATE) | C(LOGITS) | C(EVAL), COMMON, AT(file), 0, 0, 0, 0 },
     { "-sys --system --system-prompt", AEG_OPT_TEXT, "TEXT", "system prompt", GENERATE, COMMON, AT(system), 0, 0, 0, 0 },
@@ -28,13 +28,13 @@ const aeg_option aeg_option_table[] = {
 
     { "--memory", AEG_OPT_SIZE, "SIZE", "hard budget of the whole process: 4GiB, 512MiB, 50%", MODEL | C(PACK), COMMON | ENV, AT(memory), 0, 0, 0, 0 },
     { "-c --ctx --max-kv-size --ctx-size", AEG_OPT_COUNT, "N", "context length in tokens (default 4096)", ENGINE, COMMON | ENV, AT(n_ctx), 0, 1 << 26, 0, 0 },
-    { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: all processors)", ENGINE, COMMON | ENV, AT(threads), 0, 256, 0, 0 },
+    { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: all processors)", ENGINE | C(DOCTOR), COMMON | ENV, AT(threads), 0, 256, 0, 0 },
     { "--cpu-mask", AEG_OPT_CHOICE, "LEVEL", "instruction set (default: the best there is)", ENGINE, ENV, AT(cpu), 0, 0, "auto|scalar|avx2|avx512|neon", 0 },
     { "--activations", AEG_OPT_CHOICE, "TYPE", "what weights are multiplied with", ENGINE, ENV, AT(activations), 0, 0, "int8|int16|f32", 0 },
-    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16", "q8|t4|t3|q8_0|q4_0|bf16" },
-    { "--io", AEG_OPT_CHOICE, "HOW", "how experts are read", ENGINE, ENV, AT(io), 0, 0, "auto|uring|pread|null|sim", 0 },
-    { "--sim-disk", AEG_OPT_RATE, "RATE", "with --io sim: bytes per second, such as 7GB/s", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
-    { "--sim-latency", AEG_OPT_REAL, "US", "with --io sim: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },
+    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16|q8|t4|t3", "q8_0|q4_0|bf16" },
+    { "--io", AEG_OPT_CHOICE, "HOW", "how experts are read", ENGINE | C(DOCTOR), ENV, AT(io), 0, 0, "auto|uring|pread|null|sim", 0 },
+    { "--sim-disk", AEG_OPT_DISK, "RATE[,US]", "simulate a disk: bytes per second, and a latency, such as 7GB/s or 7GB/s,80us", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
+    { "--sim-latency", AEG_OPT_REAL, "US", "with --sim-disk: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },
     { "--prefetch", AEG_OPT_AUTO, "N|auto|off", "experts read ahead by a guess, per layer", ENGINE, ENV, AT(prefetch), 0, 64, 0, 0 },
     { "--chunk", AEG_OPT_COUNT, "N", "prompt tokens per step (default: chosen by the plan)", ENGINE, ENV, AT(chunk), 0, 4096, 0, 0 },
     { "--checkpoints", AEG_OPT_INT, "N", "saved states for re-using the beginning of a prompt", ENGINE, ENV, AT(checkpoints), 0, 64, 0, 0 },
@@ -70,6 +70,14 @@ const aeg_option aeg_option_table[] = {
     { "-pp --pp", AEG_OPT_COUNT, "N", "prompt tokens (default 512)", C(BENCH), COMMON, AT(pp), 1, 1 << 26, 0, 0 },
     { "-tg --tg", AEG_OPT_COUNT, "N", "tokens to generate (default 64)", C(BENCH), COMMON, AT(tg), 1, 1 << 26, 0, 0 },
     { "-r --repeats", AEG_OPT_COUNT, "N", "repetitions (default 3)", C(BENCH), COMMON, AT(repeats), 1, 64, 0, 0 },
+    { "--tokens", AEG_OPT_CHOICE, "HOW", "tokens of a repetition: drawn at temperature 1 with its own seed, likeliest, or any", C(BENCH), COMMON, AT(bench_tokens), 0, 0, "sampled|greedy|random", 0 },
+    { "-s --seed", AEG_OPT_SEED, "S", "seed of the first repetition, one more for each next (default 1)", C(BENCH), COMMON, 0, 0, 0, 0, 0 },
+    { "--ab", AEG_OPT_TEXT, "OPTIONS", "compare with these options over the others: A B A B ...", C(BENCH), COMMON, AT(ab), 0, 0, 0, 0 },
+    { "--csv", AEG_OPT_FLAG, 0, "print one header line and one line per run and summary", C(BENCH), COMMON, AT(csv), 0, 0, 0, 0 },
+    { "--record-routes", AEG_OPT_TEXT, "FILE", "record the experts that each token chooses", C(BENCH), 0, AT(record_routes), 0, 0, 0, 0 },
+    { "--text", AEG_OPT_TEXT, "FILE", "with --record-routes: of this text, token by token, instead of an answer", C(BENCH), 0, AT(text_file), 0, 0, 0, 0 },
+    { "--replay", AEG_OPT_TEXT, "FILE", "hit rates of cache policies on recorded routes", C(BENCH), 0, AT(replay), 0, 0, 0, 0 },
+    { "--save-curve", AEG_OPT_FLAG, 0, "with --replay: keep the hit rates of the policy in use in the store", C(BENCH), 0, AT(save_curve), 0, 0, 0, 0 },
     { "--tools", AEG_OPT_TEXT, "FILE", "JSON array of tools", C(TEMPLATE), COMMON, AT(tools), 0, 0, 0, 0 },
     { "--no-generation-prompt", AEG_OPT_FLAG, 0, "end after the last message", C(TEMPLATE), 0, AT(no_generation_prompt), 0, 0, 0, 0 },
     { "--all", AEG_OPT_FLAG, 0, "every store", C(CACHE), COMMON, AT(all), 0, 0, 0, 0 },
@@ -97,7 +105,7 @@ const aeg_option aeg_option_table[] = {
 };
 const size_t aeg_n_options = AEG_ARRAY_LEN(aeg_option_table);
 
-const char *const aeg_later_commands[] = { "serve", "doctor", "top", "ps", "config", NULL };
+const char *const aeg_later_commands[] = { "serve", "top", "ps", "config", NULL };
 
 const aeg_command_info aeg_command_table[AEG_N_COMMANDS] = {
     [AEG_CMD_RUN] = { "run", "MODEL [-p TEXT]", "answer a prompt; without one on a terminal, chat",
@@ -132,7 +140,13 @@ const aeg_command_info aeg_command_table[AEG_N_COMMANDS] = {
         "  aegis eval models/demo -f tests/data/eval.txt -c 512\n"
         "  aegis eval MODEL --ref reference.safetensors --json     # its own ids\n", 0, 1 },
     [AEG_CMD_BENCH] = { "bench", "MODEL", "measure prefill and decode",
-        "  aegis bench models/demo --memory 32MiB -pp 512 -tg 64 -r 3\n", 0, 1 },
+        "  aegis bench models/demo --memory 32MiB -pp 512 -tg 64 -r 3\n"
+        "  aegis bench MODEL --record-routes R.routes --text answer.txt && aegis bench MODEL --replay R.routes --save-curve\n"
+        "  aegis bench MODEL --memory 4GiB --prefetch off --ab '--prefetch auto'\n"
+        "  aegis bench MODEL --memory 4GiB --sim-disk 7GB/s,80us --csv\n", 0, 1 },
+    [AEG_CMD_DOCTOR] = { "doctor", "[MODEL|DIR]", "examine this machine: disk, memory, processor",
+        "  aegis doctor MODEL               # the disk as this model reads it; kept for plan and bench\n"
+        "  aegis doctor /data --json\n", 0, 1 },
     [AEG_CMD_VERSION] = { "version", "", "version and commit", "", 0, 0 },
     [AEG_CMD_COMPLETION] = { "completion", "bash|zsh|fish", "print a completion script",
         "  source <(aegis completion bash)\n"
@@ -150,16 +164,20 @@ const char *aeg_option_name(const char **rest, size_t *n)
     return *n == 0 ? NULL : p;
 }
 
-const aeg_option *aeg_option_find(const char *name, size_t n)
+const aeg_option *aeg_option_find(const char *name, size_t n, uint32_t commands)
 {
+    const aeg_option *first = NULL;
     for (size_t i = 0; i < aeg_n_options; i++) {
         const char *rest = aeg_option_table[i].names, *known;
         size_t n_known;
         while ((known = aeg_option_name(&rest, &n_known)) != NULL)
-            if (n_known == n && memcmp(known, name, n) == 0)
-                return &aeg_option_table[i];
+            if (n_known == n && memcmp(known, name, n) == 0) {
+                if (aeg_option_table[i].commands & commands)
+                    return &aeg_option_table[i];
+                first = first == NULL ? &aeg_option_table[i] : first;
+            }
     }
-    return NULL;
+    return first;
 }
 
 char *aeg_option_title(char out[AEG_OPTION_NAME_MAX], const aeg_option *option)

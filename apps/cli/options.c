@@ -139,13 +139,13 @@ static aegis_status set_size(const aeg_option *o, void *at, const char *name, co
     char text[64];
     size_t n = strlen(value);
     uint64_t bytes = 0, whole = 0;
-    if (o->kind == AEG_OPT_RATE && n > 2 && strcmp(value + n - 2, "/s") == 0)
+    if (o->kind != AEG_OPT_SIZE && n > 2 && strcmp(value + n - 2, "/s") == 0)
         n -= 2;
     if (n >= sizeof text)
         return bad_value(name, value, "a size such as 4GiB", err);
     memcpy(text, value, n);
     text[n] = '\0';
-    if (o->kind == AEG_OPT_RATE && strchr(text, '%') != NULL)
+    if (o->kind != AEG_OPT_SIZE && strchr(text, '%') != NULL)
         return bad_value(name, value, "a rate such as 7GB/s", err);
     aeg_machine_memory machine;
     if (o->kind == AEG_OPT_SIZE && strchr(text, '%') != NULL && aeg_machine_memory_now(&machine))
@@ -153,10 +153,32 @@ static aegis_status set_size(const aeg_option *o, void *at, const char *name, co
     const aegis_status status = aeg_size_parse(&bytes, text, whole, err);
     if (status != AEGIS_OK)
         return aeg_wrap(err, status, "%s", name);
-    if (o->kind == AEG_OPT_RATE)
+    if (o->kind != AEG_OPT_SIZE)
         *(double *)at = (double)bytes;
     else
         *(uint64_t *)at = bytes;
+    return AEGIS_OK;
+}
+
+/* "7GB/s" or "7GB/s,80us"; "us" may be left out. */
+static aegis_status set_disk(aeg_cli *cli, const aeg_option *o, const char *name, const char *value, aegis_error *err)
+{
+    char rate[64], latency[32];
+    const char *comma = strchr(value, ',');
+    if (comma == NULL)
+        return set_size(o, &cli->sim_bytes_per_s, name, value, err);
+    size_t n = strlen(comma + 1);
+    if (n > 2 && strcmp(comma + 1 + n - 2, "us") == 0)
+        n -= 2;
+    if ((size_t)(comma - value) >= sizeof rate || n >= sizeof latency)
+        return bad_value(name, value, "a rate and a latency such as 7GB/s,80us", err);
+    snprintf(rate, sizeof rate, "%.*s", (int)(comma - value), value);
+    snprintf(latency, sizeof latency, "%.*s", (int)n, comma + 1);
+    double us;
+    if (!parse_real(latency, false, &us) || us < 0 || us > 1e9)
+        return bad_value(name, value, "a rate and a latency in microseconds such as 7GB/s,80us", err);
+    AEG_TRY(set_size(o, &cli->sim_bytes_per_s, name, rate, err));
+    cli->sim_latency_us = us;
     return AEGIS_OK;
 }
 
@@ -210,6 +232,7 @@ static aegis_status set_value(aeg_cli *cli, const aeg_option *o, const char *nam
     case AEG_OPT_REAL: return set_real(o, at, name, value, err);
     case AEG_OPT_SIZE:
     case AEG_OPT_RATE: return set_size(o, at, name, value, err);
+    case AEG_OPT_DISK: return set_disk(cli, o, name, value, err);
     case AEG_OPT_CHOICE: return set_choice(o, at, name, value, err);
     case AEG_OPT_BITS: return set_bits(at, name, value, err);
     case AEG_OPT_SEED: return set_seed(cli, name, value, err);
@@ -238,7 +261,7 @@ static bool takes_value(const aeg_option *o)
 
 static aegis_status unknown_option(const aeg_cli *cli, const char *name, size_t n, aegis_error *err)
 {
-    const aeg_option *other = aeg_option_find(name, n);
+    const aeg_option *other = aeg_option_find(name, n, 1u << cli->command);
     const char *command = aeg_command_table[cli->command].name;
     if (other != NULL) {
         char owners[160] = "";
@@ -261,7 +284,7 @@ static aegis_status parse_option(aeg_cli *cli, int argc, char *const *argv, int 
 {
     const char *word = argv[*i];
     const size_t n = strcspn(word, "=");
-    const aeg_option *o = aeg_option_find(word, n);
+    const aeg_option *o = aeg_option_find(word, n, 1u << cli->command);
     if (o == NULL || !(o->commands & 1u << cli->command))
         return unknown_option(cli, word, n, err);
 
@@ -283,10 +306,59 @@ static aegis_status parse_option(aeg_cli *cli, int argc, char *const *argv, int 
 
 aegis_status aeg_options_set(aeg_cli *cli, const char *name, const char *value, aegis_error *err)
 {
-    const aeg_option *o = aeg_option_find(name, strlen(name));
+    const aeg_option *o = aeg_option_find(name, strlen(name), 1u << cli->command);
     if (o == NULL)
         return aeg_fail(err, AEGIS_E_USAGE, "unknown parameter '%.60s'", name);
     return set_value(cli, o, name, value, err);
+}
+
+/* The next word at *at, without its quotes, ended in place; NULL at the end. */
+static char *cut_word(char **at)
+{
+    char *from = *at + strspn(*at, " \t\n"), *to = from, *word = from, quote = '\0';
+    if (*from == '\0')
+        return NULL;
+    for (; *from != '\0' && (quote != '\0' || strchr(" \t\n", *from) == NULL); from++) {
+        if (*from == quote)
+            quote = '\0';
+        else if (quote == '\0' && (*from == '\'' || *from == '"'))
+            quote = *from;
+        else
+            *to++ = *from;
+    }
+    *at = *from != '\0' ? from + 1 : from;
+    *to = '\0';
+    return word;
+}
+
+/* A simulated disk is meant to be read from. */
+static aegis_status resolve_disk(aeg_cli *cli, aegis_error *err)
+{
+    if (cli->sim_bytes_per_s <= 0 && cli->sim_latency_us <= 0)
+        return AEGIS_OK;
+    if (cli->io == AEGIS_IO_AUTO)
+        cli->io = AEGIS_IO_SIM;
+    if (cli->io != AEGIS_IO_SIM)
+        return aeg_fail(err, AEGIS_E_USAGE, "--sim-disk and --sim-latency are for --io sim, found another --io");
+    return AEGIS_OK;
+}
+
+aegis_status aeg_options_override(aeg_cli *cli, char *text, aegis_error *err)
+{
+    enum { MAX_WORDS = 64 };
+    char *words[MAX_WORDS], *word;
+    int n = 0;
+    while ((word = cut_word(&text)) != NULL) {
+        if (n == MAX_WORDS)
+            return aeg_fail(err, AEGIS_E_USAGE, "more than %d words of options", MAX_WORDS);
+        words[n++] = word;
+    }
+    for (int i = 0; i < n; i++) {
+        if (words[i][0] != '-' || words[i][1] == '\0')
+            return aeg_fail(err, AEGIS_E_USAGE, "'%.80s' is no option", words[i]);
+        AEG_TRY(parse_option(cli, n, words, &i, err));
+    }
+    return resolve_disk(cli, err);
 }
 
 static bool is_true(const char *value)
@@ -374,5 +446,8 @@ aegis_status aeg_options_parse(aeg_cli *cli, int argc, char *const *argv, aegis_
             cli->args[cli->n_args++] = word;
         }
     }
-    return cli->help != AEG_HELP_NONE ? AEGIS_OK : check_args(cli, err);
+    if (cli->help != AEG_HELP_NONE)
+        return AEGIS_OK;
+    AEG_TRY(resolve_disk(cli, err));
+    return check_args(cli, err);
 }

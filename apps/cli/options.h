@@ -17,7 +17,7 @@
 
 typedef enum {
     AEG_CMD_RUN, AEG_CMD_CHAT, AEG_CMD_PACK, AEG_CMD_PLAN, AEG_CMD_SHOW, AEG_CMD_VERIFY, AEG_CMD_CACHE,
-    AEG_CMD_TOKENIZE, AEG_CMD_TEMPLATE, AEG_CMD_LOGITS, AEG_CMD_EVAL, AEG_CMD_BENCH, AEG_CMD_VERSION,
+    AEG_CMD_TOKENIZE, AEG_CMD_TEMPLATE, AEG_CMD_LOGITS, AEG_CMD_EVAL, AEG_CMD_BENCH, AEG_CMD_DOCTOR, AEG_CMD_VERSION,
     AEG_CMD_COMPLETION, AEG_CMD_HELP,
     AEG_N_COMMANDS,
 } aeg_command;
@@ -35,8 +35,10 @@ typedef struct {
     uint32_t n_ignored;
     const char *ignored[AEG_CLI_MAX_IGNORED];  /* accepted without effect: one warning line each */
 
-    const char *model, *prompt, *file, *system, *tools, *ids, *ids_file, *output, *ref, *tokenizer, *telemetry;
-    bool raw, json, verbose, ignore_eos, hidden, router, all, no_history, no_generation_prompt;
+    const char *model, *prompt, *file, *system, *tools, *ids, *ids_file, *output, *ref, *tokenizer, *telemetry, *ab;
+    const char *record_routes, *replay, *text_file; /* bench */
+    bool save_curve;
+    bool raw, json, csv, verbose, ignore_eos, hidden, router, all, no_history, no_generation_prompt;
     int32_t think;                             /* -1: as the template has it */
     int32_t color;
 
@@ -44,7 +46,7 @@ typedef struct {
     uint32_t n_ctx, n_predict, threads, chunk, last, skip, pp, tg, repeats;
     int32_t checkpoints;                       /* -1: not given */
     int32_t prefetch;                          /* -1: auto */
-    int32_t activations, kv, io, cpu, device;  /* index into the row's choices */
+    int32_t activations, kv, io, cpu, device, bench_tokens; /* index into the row's choices */
     double sim_bytes_per_s, sim_latency_us;
     int32_t expert_bits, dense_bits;           /* as aegis_pack_options */
 
@@ -70,6 +72,7 @@ typedef enum {
     AEG_OPT_REAL,    /* double in [min, max]                             */
     AEG_OPT_SIZE,    /* uint64 bytes; % of the machine's memory          */
     AEG_OPT_RATE,    /* double bytes per second, "/s" optional           */
+    AEG_OPT_DISK,    /* the same, with ",LATENCY" behind it if wished    */
     AEG_OPT_CHOICE,  /* int32 index of one of choices                    */
     AEG_OPT_BITS,    /* int32: keep or 2 3 4 5 6 8                       */
     AEG_OPT_AUTO,    /* int32: auto = -1, off = 0, N                     */
@@ -108,8 +111,9 @@ extern const char *const aeg_later_commands[]; /* NULL at the end */
 
 /* Walk the names of a row: returns the next name's bytes in *n, NULL at the end. */
 const char *aeg_option_name(const char **rest, size_t *n);
-/* NULL if no row has the name. */
-const aeg_option *aeg_option_find(const char *name, size_t n);
+/* The row of this name; of several, the one that belongs to a command of the mask (bit 1 << aeg_command), else the
+ * first. NULL if no row has the name. */
+const aeg_option *aeg_option_find(const char *name, size_t n, uint32_t commands);
 /* The longest name of a row ("--model") into out; returns out. */
 enum { AEG_OPTION_NAME_MAX = 48 };
 char *aeg_option_title(char out[AEG_OPTION_NAME_MAX], const aeg_option *option);
@@ -120,6 +124,10 @@ void aeg_options_init(aeg_cli *cli);
 
 /* AEGIS_E_USAGE with a suggestion for anything unknown, AEGIS_E_HARDWARE for a device this build lacks. */
 aegis_status aeg_options_parse(aeg_cli *cli, int argc, char *const *argv, aegis_error *err);
+
+/* More options for the same command, over what is set; `words` is cut in place and stays in use. Words are separated by
+ * blanks, and '...' or "..." keeps them together. AEGIS_E_USAGE for what is no option. */
+aegis_status aeg_options_override(aeg_cli *cli, char *words, aegis_error *err);
 
 /* One option by name, as chat's /set parameter needs it. */
 aegis_status aeg_options_set(aeg_cli *cli, const char *name, const char *value, aegis_error *err);

@@ -23,7 +23,21 @@ typedef struct aegis_engine aegis_engine;
 
 typedef enum { AEGIS_ACTIVATIONS_INT8, AEGIS_ACTIVATIONS_INT16, AEGIS_ACTIVATIONS_F32 } aegis_activations;
 typedef enum { AEGIS_IO_AUTO, AEGIS_IO_URING, AEGIS_IO_PREAD, AEGIS_IO_NULL, AEGIS_IO_SIM } aegis_io;
-typedef enum { AEGIS_KV_F32, AEGIS_KV_F16 } aegis_kv;
+typedef enum {                  /* keys and values: docs/adr/0006-kv-formats.md                        */
+    AEGIS_KV_F32, AEGIS_KV_F16,
+    AEGIS_KV_Q8,                /* rotated int8, one scale per head                                    */
+    AEGIS_KV_T4, AEGIS_KV_T3,   /* rotated, 4 and 3 bits (TurboQuant)                                  */
+} aegis_kv;
+
+/* What is known of this machine, for the prediction of decode speed; 0: not known. It changes nothing else. */
+typedef struct {
+    double read_bytes_per_s;    /* from memory, all threads together                               */
+    double disk_bytes_per_s;    /* direct reads of an expert record, several at once; AEGIS_IO_SIM
+                                 * takes its own rate and latency                                  */
+    double disk_latency_s;      /* m reads submitted together take latency + m * record / rate     */
+    double hit_rate;            /* 0: the store's curve, or a typical one                          */
+    uint32_t position;          /* context length a token meets; 0: 512                            */
+} aegis_measured;
 
 typedef struct {
     const char *store;          /* store folder (aegis_pack makes one)                             */
@@ -40,6 +54,7 @@ typedef struct {
     uint32_t chunk;             /* prompt tokens per step; 0: chosen by the plan                   */
     uint32_t n_checkpoints;     /* saved recurrent states for re-using a prompt's beginning        */
     const char *telemetry;      /* file for one JSON line per step and layer; NULL: none           */
+    aegis_measured measured;
 } aegis_options;
 
 /* --- plan --------------------------------------------------------------------------------------- */
@@ -53,7 +68,10 @@ typedef struct {
     uint32_t chunk, n_threads;
     uint32_t expert_slots, n_experts_total;
     uint64_t slot_bytes;
-    double predicted_decode_tok_s; /* 0: no disk figure known yet */
+    double predicted_decode_tok_s; /* 0: no disk figure or read bandwidth known yet */
+    double predicted_hit_rate;   /* that it was predicted with */
+    double predicted_hidden;     /* share of the reading time behind computing */
+    bool typical_hit_curve;      /* the store has no measured hit curve */
     uint32_t n_accounts;
     struct { const char *name; uint64_t bytes; } accounts[AEGIS_MAX_ACCOUNTS];
 } aegis_plan;
@@ -68,8 +86,19 @@ aegis_status aegis_plan_compute(const aegis_options *options, aegis_plan *plan, 
 aegis_status aegis_engine_open(aegis_engine **out, const aegis_options *options, aegis_error *err);
 void aegis_engine_close(aegis_engine *engine); /* NULL allowed */
 
+/* Bytes that decoding one token reads, for rooflines. */
+typedef struct {
+    uint64_t dense_bytes;       /* weights of every token: mixers, routers, shared experts, head */
+    uint64_t shared_bytes;      /* of these, the shared experts                                  */
+    uint64_t expert_bytes;      /* top_k routed experts of every layer                           */
+    uint64_t state_bytes;       /* recurrent state, read and written                             */
+    uint64_t kv_position_bytes; /* keys and values, per position of the context                  */
+    uint64_t record_bytes;      /* one read of a missing expert                                  */
+} aegis_touched;
+
 typedef struct {
     aegis_plan plan;
+    aegis_touched touched;
     const char *family, *cpu, *io, *path;   /* loans, as long as the engine */
     uint32_t vocab_size, hidden_size, n_layers, n_experts, top_k;
     uint32_t n_eos, eos[8];
@@ -91,6 +120,7 @@ typedef struct {
     uint64_t expert_uses, expert_hits, expert_misses, prefetch_hits;
     uint64_t read_bytes, wait_ns;          /* expert reads and the time blocked on them */
     uint64_t disk_busy_ns;
+    uint64_t expert_ns;                    /* computing with routed experts */
     uint64_t telemetry_dropped;            /* lines that could not be written */
     uint64_t peak_bytes;                   /* VmHWM of this process, children not counted */
 } aegis_stats;

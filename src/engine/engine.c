@@ -143,6 +143,8 @@ void aegis_engine_info(const aegis_engine *e, aegis_info *info)
     };
     for (uint32_t i = 0; i < AEG_MIN(hp->n_eos, (uint32_t)AEG_ARRAY_LEN(info->eos)); i++)
         info->eos[i] = hp->eos[i];
+    if (!e->text_only)
+        aeg_engine_touched(e, &info->touched);
 }
 
 void aegis_engine_cancel(aegis_engine *e)
@@ -170,6 +172,7 @@ void aegis_engine_stats(const aegis_engine *e, aegis_stats *out)
     out->read_bytes = st.read_bytes - st0->read_bytes;
     out->wait_ns = st.wait_ns - st0->wait_ns;
     out->disk_busy_ns = io.busy_ns - e->io_base.busy_ns;
+    out->expert_ns = st.held_ns - st0->held_ns;
     out->telemetry_dropped = e->telemetry.dropped;
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     aeg_io_kind io;
     double sim_bytes_per_s, sim_latency_s;
     int32_t prefetch;
+    aegis_measured measured;
 } aeg_settings;
 
 typedef struct {
@@ -77,6 +78,10 @@ void aeg_engine_unbuild(aegis_engine *e);
 aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err);
 /* The sentence of a refusal. */
 aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err);
+
+/* forecast.c: bytes of a token; the predicted speed of e->plan (0 if a rate is not known). The accounts are measured. */
+void aeg_engine_touched(const aegis_engine *e, aegis_touched *out);
+void aeg_engine_predict(aegis_engine *e);
 
 /* engine_text.c */
 /* Heap that text may take, all parts; and the ceiling of the caller's own part (prompts, answers). */

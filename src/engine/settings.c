@@ -52,17 +52,20 @@ aegis_status aeg_settings_resolve(aeg_settings *s, const aegis_options *o, const
     static const aeg_io_kind ios[] = { [AEGIS_IO_AUTO] = AEG_IO_AUTO, [AEGIS_IO_URING] = AEG_IO_URING,
                                        [AEGIS_IO_PREAD] = AEG_IO_PREAD, [AEGIS_IO_NULL] = AEG_IO_NULL,
                                        [AEGIS_IO_SIM] = AEG_IO_SIM };
+    static const aeg_kv_kind kvs[] = { [AEGIS_KV_F32] = AEG_KV_F32, [AEGIS_KV_F16] = AEG_KV_F16,
+                                       [AEGIS_KV_Q8] = AEG_KV_Q8, [AEGIS_KV_T4] = AEG_KV_T4, [AEGIS_KV_T3] = AEG_KV_T3 };
     *s = (aeg_settings){ 0 };
     if ((unsigned)o->activations >= AEG_ARRAY_LEN(acts) || (unsigned)o->io >= AEG_ARRAY_LEN(ios) ||
-        (unsigned)o->kv > AEGIS_KV_F16)
+        (unsigned)o->kv >= AEG_ARRAY_LEN(kvs))
         return aeg_fail(err, AEGIS_E_USAGE, "an option has a value outside its enumeration");
     AEG_TRY(resolve_cpu(s, o, err));
     AEG_TRY(resolve_sizes(s, o, &store->hparams, err));
     s->act = acts[o->activations];
     s->io = ios[o->io];
-    s->kv = o->kv == AEGIS_KV_F16 ? AEG_KV_F16 : AEG_KV_F32;
+    s->kv = kvs[o->kv];
     s->sim_bytes_per_s = o->sim_bytes_per_s;
     s->sim_latency_s = o->sim_latency_s;
+    s->measured = o->measured;
 
     s->budget = o->memory_bytes;
     aeg_machine_memory machine;

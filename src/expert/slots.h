@@ -25,7 +25,11 @@ typedef struct {
     uint32_t n_slots;
     uint32_t n_keys;           /* n_layers * n_experts; a key is layer * n_experts + expert */
     double half_life;          /* tokens after which a use counts half                      */
+    uint32_t n_experts;        /* keys of a layer, for aeg_slots_begin; 0: all are one layer */
 } aeg_slots_config;
+
+/* The half-life that the replay of recorded routes chose, in tokens: docs/adr/0007-cache-policy.md. */
+double aeg_slots_half_life(uint32_t n_experts, uint32_t top_k);
 
 aegis_status aeg_slots_init(aeg_slots **out, aeg_arena *arena, const aeg_slots_config *cfg, aegis_error *err);
 
@@ -33,7 +37,11 @@ uint32_t aeg_slots_find(const aeg_slots *slots, uint32_t key); /* FILLING or REA
 aeg_slot_state aeg_slots_state(const aeg_slots *slots, uint32_t slot);
 uint32_t aeg_slots_key(const aeg_slots *slots, uint32_t slot); /* not of an EMPTY slot */
 
-/* Count `uses` of the expert; tokens pass. */
+/* A layer's part of a step of n tokens begins, before its uses: what the layer has counted so far is n tokens older now,
+ * which the layers still to come will be later. Without it a prefill's uses make each layer look hotter than those
+ * that wait for theirs, and these lose their slots just before they are needed (ADR 7). May be left out. */
+void aeg_slots_begin(aeg_slots *slots, uint32_t layer, uint32_t n_tokens);
+/* Count `uses` of the expert in the step; the step is over: tokens have passed. */
 void aeg_slots_use(aeg_slots *slots, uint32_t key, uint32_t uses);
 void aeg_slots_tick(aeg_slots *slots, uint32_t n_tokens);
 

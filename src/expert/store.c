@@ -284,6 +284,7 @@ static aegis_status read_manifest(aeg_store *store, const json_t *root, aegis_er
     AEG_TRY(open_embed(store, root, err));
     AEG_TRY(open_experts(store, root, err));
     AEG_TRY(open_vision(store, root, err));
+    AEG_TRY(aeg_hit_curve_read(&store->hit_curve, root, err));
     return open_files(store, root, err);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "expert/hit_curve.h"
 #include "format/hparams.h"
 #include "kernels/weights.h"
 
@@ -75,7 +76,8 @@ struct aeg_store {
     uint64_t file_bytes[AEG_N_FILES]; /* 0: absent (vision) */
     bool has_tokenizer;        /* tokenizer.bin */
     bool has_template;         /* chat_template.jinja */
-    uint64_t model_key;        /* XXH3 of the manifest: identifies weights, types and layout */
+    uint64_t model_key;        /* XXH3 of the manifest as packed: identifies weights, types and layout */
+    aeg_hit_curve hit_curve;   /* n = 0: none was saved */
     aeg_memory *memory;
 };
 

@@ -74,7 +74,7 @@ struct aeg_streamer {
     uint32_t n_waiting, waiting_head;
     uint32_t *guessed;    /* [max_demand] keys of open guesses, in slots */
     uint32_t n_guessed;
-    uint64_t token, told_bytes;
+    uint64_t token, told_bytes, held_since_ns;
     void (*telemetry)(void *ctx, const aeg_streamer_event *event);
     void *telemetry_ctx;
     aeg_streamer_stats stats;
@@ -439,7 +439,8 @@ static void give(aeg_streamer *s, uint32_t i, aeg_expert_view *out)
     entry *e = &s->entries[i];
     assert(e->state == ENTRY_READY);
     e->state = ENTRY_GIVEN;
-    s->demand.n_given++;
+    if (s->demand.n_given++ == s->demand.n_done)
+        s->held_since_ns = aeg_now_ns();
     const uint8_t *record = s->memory + e->slot * s->record_bytes;
     *out = (aeg_expert_view){ .index = i, .gate_up = record, .down = record + s->down_offset, .slot = e->slot };
 }
@@ -520,7 +521,8 @@ void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view)
     assert(view->index < d->n && s->entries[view->index].state == ENTRY_GIVEN);
     entry *e = &s->entries[view->index];
     e->state = ENTRY_DONE;
-    d->n_done++;
+    if (++d->n_done == d->n_given)
+        s->stats.held_ns += aeg_now_ns() - s->held_since_ns;
     d->n_held -= e->found == FOUND_MISS;
     s->uses[e->slot].entry = NO_ENTRY;
     aeg_slots_unpin(s->slots, e->slot);

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "kernels/attention.h"
 #include "kernels/weights.h"
 
 typedef enum {
@@ -34,7 +35,7 @@ uint32_t aeg_cpu_detect(void);
 aegis_status aeg_cpu_parse(uint32_t *mask, const char *name, aegis_error *err);
 const char *aeg_cpu_name(uint32_t mask); /* highest level in the mask */
 
-enum { AEG_ATTN_BLOCK = 256, AEG_GDN_STRIP = 16 };
+enum { AEG_GDN_STRIP = 16 };
 
 /* Gated delta rule for one value head and strips [strip0, strip1) of 16 value columns, n_tokens in order.
  * state: [dv/16][dk][16] f32, read and written. Row strides in floats between tokens.
@@ -56,24 +57,6 @@ typedef struct {
     uint32_t dk, dv;             /* dk multiple of 4, dv multiple of 16 */
     uint32_t n_tokens;
 } aeg_gdn_args;
-
-typedef enum { AEG_KV_F32, AEG_KV_F16 } aeg_kv_kind;
-
-/* One block of positions for the n_rep query heads that share a KV head (at most AEG_ATTN_BLOCK positions, all
- * inside one block of absolute positions). k, v: rows of head_dim in the cache's type.
- * Per query head h and position p: score = scale * dot(q_h, k_p) (dot: 16 partial sums); m = max score;
- * w_p = exp(score - m); l = sum of w (16 partial sums over p); acc[d] = fmaf(w_p, v_p[d], acc[d]), p ascending.
- * out_m, out_l: [n_rep]; acc: [n_rep][head_dim]. scratch: n_rep*AEG_ATTN_BLOCK floats. */
-typedef struct {
-    const float *q;        /* [n_rep] rows, q_stride apart */
-    size_t q_stride;
-    const void *k, *v;     /* first position of the block  */
-    size_t kv_stride;      /* bytes between positions      */
-    uint32_t n_rep, n_pos, head_dim; /* head_dim multiple of 16, <= 512 */
-    float scale;
-    float *out_m, *out_l, *acc;
-    float *scratch;
-} aeg_attn_args;
 
 /* X(name, return type, parameters). Each op's file is kernels/<isa>/<topic>.c. */
 #define AEG_KERNEL_LIST(X)                                                                              \
@@ -109,8 +92,14 @@ typedef struct {
     /* in place on x[0..2*half): pair (i, i+half) by cos[i], sin[i]:                                        \
      * out_i = fmaf(x_i, c, -(x_j*s)); out_j = fmaf(x_j, c, x_i*s) (the product rounded first) */          \
     X(rope, void, (float *x, const float *cos, const float *sin, uint32_t half))                         \
-    X(attn_f32, void, (const aeg_attn_args *a))                                                          \
+    /* in place, n16 a power of two: for h = 1, 2, 4 .. n/2: (x_i, x_i+h) <- (x_i + x_i+h, x_i - x_i+h) where bit  \
+     * h of i is 0 (the Walsh-Hadamard transform in natural order, not normalised) */                     \
+    X(hadamard, void, (float *x, uint32_t n16))                                                          \
+    X(attn_f32, void, (const aeg_attn_args *a))  /* kernels/attention.h */                               \
     X(attn_f16, void, (const aeg_attn_args *a))                                                          \
+    X(attn_q8, void, (const aeg_attn_args *a))                                                           \
+    X(attn_t4, void, (const aeg_attn_args *a))                                                           \
+    X(attn_t3, void, (const aeg_attn_args *a))                                                           \
     /* merge a later block (m2, l2, acc2) into (m, l, acc): M = max; f = exp(m-M), f2 = exp(m2-M);          \
      * l = fmaf(l, f, l2*f2); acc = fmaf(acc, f, acc2*f2); m = M. First block: m = -inf, l = 0, acc = 0,    \
      * where f is taken as 0. */                                                                          \

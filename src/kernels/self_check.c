@@ -14,6 +14,8 @@ enum {
     N_CODES = 128,
     DK = 8, DV = 96, N_TOKENS = 2,               /* six strips: one group and a rest    */
     N_REP = 5, N_POS = 21, HEAD_DIM = 80,
+    CODE_DIM = 64, CODE_REP = 2, CODE_TOKENS = 2, CODE_ROWS = 32, /* rows of codes: 22 seen, in whole groups */
+    CODE_SCRATCH = CODE_TOKENS * CODE_REP * (6 * AEG_ATTN_BLOCK + 4 * CODE_DIM + 20) + AEG_ATTN_VALUE_TILE * CODE_DIM + 64,
     N_COLS = 128, GROUP = 64, N_ROWS_X = 3,
     WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, or 2 tiles of 8 bits */
 };
@@ -21,6 +23,8 @@ enum {
 typedef struct {
     float x[4][N], wide[4 * N], kv[2][N_POS * HEAD_DIM];
     uint16_t kv16[2][N_POS * HEAD_DIM];
+    int8_t codes[3][CODE_ROWS * CODE_DIM];
+    _Alignas(64) uint8_t codes_scratch[CODE_SCRATCH];
     _Alignas(64) uint8_t weights[WEIGHT_BYTES];
     float acts[N_ROWS_X * N_COLS], scratch[N_REP * AEG_ATTN_BLOCK];
 } inputs;
@@ -58,6 +62,9 @@ static void make_inputs(inputs *in)
             in->kv16[i][j] = aeg_f16_from_f32(in->kv[i][j]);
     }
     fill(in->acts, N_ROWS_X * N_COLS, 41);
+    uint32_t seed = 61;
+    for (uint32_t i = 0; i < 3 * CODE_ROWS * CODE_DIM; i++)
+        in->codes[i / (CODE_ROWS * CODE_DIM)][i % (CODE_ROWS * CODE_DIM)] = (int8_t)(next_random(&seed) % 255 - 127);
 }
 
 #define CHECK_OP(name) static void check_##name(const aeg_kernels *k, inputs *in, answers *out)
@@ -121,7 +128,7 @@ CHECK_OP(gdn)
 static aeg_attn_args attention(inputs *in, answers *out, const void *keys, const void *values, size_t size)
 {
     return (aeg_attn_args){
-        .q = in->kv[0] + 7, .q_stride = HEAD_DIM, .k = keys, .v = values, .kv_stride = HEAD_DIM * size,
+        .n_tokens = 1, .q = in->kv[0] + 7, .q_stride = HEAD_DIM, .k = keys, .v = values, .kv_stride = HEAD_DIM * size,
         .n_rep = N_REP, .n_pos = N_POS, .head_dim = HEAD_DIM, .scale = 0.11f,
         .out_m = out->f, .out_l = out->f + N_REP, .acc = out->g, .scratch = in->scratch,
     };
@@ -137,6 +144,32 @@ CHECK_OP(attn_f16)
 {
     const aeg_attn_args a = attention(in, out, in->kv16[0], in->kv16[1], sizeof(uint16_t));
     k->attn_f16(&a);
+}
+
+/* The second token sees one position more. */
+static void attend_codes(inputs *in, answers *out, void (*attend)(const aeg_attn_args *))
+{
+    const float q_scale[CODE_TOKENS * CODE_REP] = { 0.001f, 0.002f, 0.003f, 0.001f };
+    float scales[CODE_ROWS];
+    for (uint32_t i = 0; i < CODE_ROWS; i++)
+        scales[i] = 0.25f + in->x[0][i] * in->x[0][i];
+    const aeg_attn_args a = {
+        .n_tokens = CODE_TOKENS, .n_rep = CODE_REP, .n_pos = N_POS, .head_dim = CODE_DIM,
+        .q_codes = in->codes[2], .q_token = CODE_REP * CODE_DIM, .q_scale = q_scale, .q_scale_token = CODE_REP,
+        .k = in->codes[0], .v = in->codes[1], .k_scale = scales, .v_scale = scales, .scale = 0.11f,
+        .out_m = out->f, .out_l = out->f + CODE_TOKENS * CODE_REP, .acc = out->g, .scratch = in->codes_scratch,
+    };
+    attend(&a);
+}
+
+CHECK_OP(attn_q8) { attend_codes(in, out, k->attn_q8); }
+CHECK_OP(attn_t4) { attend_codes(in, out, k->attn_t4); }
+CHECK_OP(attn_t3) { attend_codes(in, out, k->attn_t3); }
+
+CHECK_OP(hadamard)
+{
+    memcpy(out->f, in->wide, sizeof in->wide);
+    k->hadamard(out->f, 64);
 }
 
 CHECK_OP(attn_merge)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv/kv.h - keys and values of the attention layers, one row per position.
  *
- * Per attention layer and KV head: K [n_ctx][head_dim] and V [n_ctx][head_dim], rotated keys, plain values, in
- * f32 or f16. Row-major, so that a block of positions is one sequential read. A chunk reads its own
- * keys back from here, in the stored format, so that prefill and decode see the same numbers.
+ * Per attention layer and KV head: K and V rows of n_ctx positions, keys after their rotary embedding, in one of five
+ * types (ADR 0006). f32 and f16 lie row by row; q8, t4 and t3 are rotated, hold one f32 scale per row beside the
+ * codes, and are interleaved as kernels/kv_codes.h says. Either way a block of positions is one sequential read. A
+ * chunk reads its own keys back from here, in the stored type, so that prefill and decode see the same numbers.
  * Memory: carved once from the kv account; pages that were never written stay untouched.
  * Thread: append by the owner (any split by row); reads any while nobody writes the same row.
  */
 #ifndef AEG_KV_KV_H
 #define AEG_KV_KV_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/arena.h"
 #include "kernels/kernels.h"
+#include "kernels/kv_codes.h"
 
 typedef struct {
     uint32_t n_layers;    /* attention layers of the model */
@@ -24,19 +23,39 @@ typedef struct {
 
 typedef struct {
     aeg_kv_config cfg;
-    size_t row_bytes;     /* one position of one head */
-    uint8_t *k, *v;       /* [n_layers][n_kv_heads][n_ctx][row_bytes] */
+    uint32_t n_rows;      /* per head: n_ctx, with codes rounded up to whole groups of 16 */
+    uint32_t row_bytes;   /* one position of one head, its scale apart */
+    uint8_t *k, *v;       /* [n_layers][n_kv_heads][n_rows][row_bytes] */
+    float *k_scale, *v_scale; /* [n_layers][n_kv_heads][n_rows]; NULL: f32, f16 */
+    float signs[AEG_KV_MAX_CODED_DIM]; /* of the rotation */
 } aeg_kv;
 
-/* Bytes of both tables; AEGIS_E_BUDGET if the real arena is too small. */
+/* "f32", "f16", "q8", "t4", "t3" */
+const char *aeg_kv_name(aeg_kv_kind kind);
+
+/* What attention reads of one key or value: its row and its scale. */
+static inline uint32_t aeg_kv_read_bytes(const aeg_kv *kv)
+{
+    return kv->row_bytes + (aeg_kv_is_codes(kv->cfg.kind) ? (uint32_t)sizeof(float) : 0);
+}
+
+/* Bytes of both tables; AEGIS_E_BUDGET if the real arena is too small, AEGIS_E_USAGE if head_dim cannot be coded
+ * (a power of two from 64 to 512 can). */
 aegis_status aeg_kv_init(aeg_kv *out, aeg_arena *arena, const aeg_kv_config *cfg, aegis_error *err);
 
-/* Row of one head at one position. */
-void *aeg_kv_k(const aeg_kv *kv, uint32_t layer, uint32_t head, uint32_t pos);
-void *aeg_kv_v(const aeg_kv *kv, uint32_t layer, uint32_t head, uint32_t pos);
+/* Store one head's key and value [head_dim] f32 at `pos` < n_ctx. Both are overwritten: codes are made in place. */
+void aeg_kv_append(aeg_kv *kv, const aeg_kernels *kernels, uint32_t layer, uint32_t head, uint32_t pos, float *key,
+                   float *value);
 
-/* Store one head's key and value [head_dim] f32 at `pos` < n_ctx. */
-void aeg_kv_append(aeg_kv *kv, const aeg_kernels *kernels, uint32_t layer, uint32_t head, uint32_t pos,
-                   const float *key, const float *value);
+/* Codes only: one query head [head_dim], rotated in place, to int8 codes in the order of the keys' and their scale. */
+void aeg_kv_query(const aeg_kv *kv, const aeg_kernels *kernels, int8_t *codes, float *scale, float *q);
+
+/* The fields of `args` that say where keys and values lie, from position `first` on (a multiple of AEG_ATTN_BLOCK),
+ * and the kernel that reads them. */
+void aeg_kv_block(const aeg_kv *kv, uint32_t layer, uint32_t head, uint32_t first, aeg_attn_args *args);
+void aeg_kv_attend(const aeg_kv *kv, const aeg_kernels *kernels, const aeg_attn_args *args);
+
+/* A sum over values [head_dim], in place: rotated back if the rows were rotated. */
+void aeg_kv_output(const aeg_kv *kv, const aeg_kernels *kernels, float *o);
 
 #endif

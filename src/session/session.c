@@ -52,6 +52,8 @@ static void cut(aeg_session *s, uint32_t limit)
 static aegis_status forward(aeg_session *s, const uint32_t *tokens, uint32_t n, bool last, const aeg_watch *watch,
                             aegis_error *err)
 {
+    if (watch == NULL && s->routes.router != NULL)
+        watch = &s->routes;
     const aegis_status status = aeg_model_forward(s->model, tokens, n, s->n_tokens, last, watch, err);
     if (status != AEGIS_OK) {
         const uint32_t held = s->n_tokens;

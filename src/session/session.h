@@ -26,6 +26,7 @@ typedef struct {
     bool has_logits;           /* of the last token */
     bool after_prefill;        /* the next step is the first one */
     bool recurrent;            /* the model has GDN layers */
+    aeg_watch routes;          /* its router is called where no other watch is given; NULL: off */
     atomic_int cancel;
     aeg_session_stats stats;
 } aeg_session;

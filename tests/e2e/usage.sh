@@ -5,7 +5,7 @@
 
 expect 0 overview $AEGIS --help
 answers "aegis run models/demo"
-for command in run chat pack plan show verify cache tokenize template logits eval bench version completion; do
+for command in run chat pack plan show verify cache tokenize template logits eval bench doctor version completion; do
     expect 0 "help $command" $AEGIS help $command
     answers "usage: aegis $command"
     expect 0 "$command -h" $AEGIS $command -h
@@ -27,11 +27,11 @@ says "needs a value"
 expect 2 "bad size" $AEGIS plan x --memory 12parsecs
 says "12parsecs"
 expect 2 "no model" $AEGIS run
-for later in serve doctor top; do
+for later in serve top; do
     expect 2 "$later" $AEGIS $later
     says "not in this version"
 done
-for later in "--image f" "--mtp 1" "--gpu-memory 1GiB" "--kv-dir d" "--parallel 2" "--kv-type q8" "--kv-type t4"; do
+for later in "--image f" "--mtp 1" "--gpu-memory 1GiB" "--kv-dir d" "--parallel 2" "--kv-type q8_0" "--kv-type bf16"; do
     # shellcheck disable=SC2086
     expect 2 "$later" $AEGIS run x $later
     says "not in this version"

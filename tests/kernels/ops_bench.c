@@ -2,6 +2,7 @@
 /* ops_bench.c - ns per call and GB/s of every op at the sizes of a 35B-A3B model. */
 #include <time.h>
 
+#include "kernels/kv_codes.h"
 #include "ops_check.h"
 
 enum { FLOATS = 1 << 20 };
@@ -10,6 +11,7 @@ static _Alignas(64) uint16_t halves[2][AEG_ATTN_BLOCK * 256];
 static int8_t codes8[4096];
 static int16_t codes16[4096];
 static uint16_t ids[16];
+static float q_scales[AEG_ATTN_BLOCK];
 
 /* Each runs its op once and returns the bytes it has to touch. */
 #define BENCH(name) static size_t bench_##name(const aeg_kernels *k)
@@ -60,10 +62,11 @@ BENCH(gdn)
     return (size_t)HEADS * D * D * 8;
 }
 
+/* One token of 8 query heads over one block of positions. */
 static aeg_attn_args attention(const void *keys, const void *values, size_t size)
 {
-    return (aeg_attn_args){ .q = f[1], .q_stride = 256, .k = keys, .v = values, .kv_stride = 256 * size, .n_rep = 8,
-                            .n_pos = AEG_ATTN_BLOCK, .head_dim = 256, .scale = 0.0625f, .out_m = f[2],
+    return (aeg_attn_args){ .q = f[1], .q_stride = 256, .k = keys, .v = values, .kv_stride = 256 * size, .n_tokens = 1,
+                            .n_rep = 8, .n_pos = AEG_ATTN_BLOCK, .head_dim = 256, .scale = 0.0625f, .out_m = f[2],
                             .out_l = f[2] + 16, .acc = f[2] + 64, .scratch = f[2] + 8192 };
 }
 
@@ -80,6 +83,22 @@ BENCH(attn_f16)
     k->attn_f16(&a);
     return AEG_ATTN_BLOCK * 256 * 4;
 }
+
+static size_t attend_codes(void (*attend)(const aeg_attn_args *), aeg_kv_kind kind)
+{
+    static const float q_scale[8] = { 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f };
+    aeg_attn_args a = attention(halves[0], halves[1], 0);
+    a.q_codes = codes8;
+    a.q_scale = q_scale;
+    a.k_scale = a.v_scale = q_scales;
+    attend(&a);
+    return 2 * AEG_ATTN_BLOCK * (aeg_kv_row_bytes(kind, 256) + sizeof(float));
+}
+
+BENCH(attn_q8) { return attend_codes(k->attn_q8, AEG_KV_Q8); }
+BENCH(attn_t4) { return attend_codes(k->attn_t4, AEG_KV_T4); }
+BENCH(attn_t3) { return attend_codes(k->attn_t3, AEG_KV_T3); }
+BENCH(hadamard) { k->hadamard(f[3], 256); return 256 * 8; }
 
 static double now_ns(void)
 {
@@ -119,6 +138,8 @@ void ops_bench(const aeg_kernels *k)
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < FLOATS; j++)
             f[i][j] = ops_value(&w);
+    for (int i = 0; i < AEG_ATTN_BLOCK; i++)
+        q_scales[i] = 0.01f;
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
         size_t bytes = 0;
         const double ns = best_ns(benches[i].run, k, &bytes);

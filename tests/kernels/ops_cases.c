@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/half.h"
+#include "kernels/kv_codes.h"
 #include "ops_check.h"
 
 enum { MAX_N = 600 };
@@ -124,9 +125,12 @@ CASE(rope)
 static void run_attention(ops_world *w, void (*attend)(const aeg_attn_args *), size_t size)
 {
     const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = ops_size16(w, ops_below(w, 4) ? 128 : 512);
+    const uint32_t n_tokens = ops_below(w, 3) ? 1 : 1 + ops_below(w, 4);
     const uint32_t n_pos = ops_size(w, ops_below(w, 8) ? 40 : AEG_ATTN_BLOCK), gap = 4 * ops_below(w, 3);
-    const size_t stride = head_dim * size + gap, bytes = stride * n_pos;
-    float *q = ops_floats(w, (size_t)n_rep * (head_dim + 3));
+    const uint32_t n_rows = n_pos + n_tokens - 1 < AEG_ATTN_BLOCK ? n_pos + n_tokens - 1 : AEG_ATTN_BLOCK;
+    const size_t stride = head_dim * size + gap, bytes = stride * n_rows;
+    const size_t q_token = (size_t)n_rep * (head_dim + 3), n_queries = (size_t)n_tokens * n_rep;
+    float *q = ops_floats(w, n_tokens * q_token);
     void *kv[2];
     for (int i = 0; i < 2; i++) {
         kv[i] = ops_bytes(w, bytes);
@@ -139,12 +143,62 @@ static void run_attention(ops_world *w, void (*attend)(const aeg_attn_args *), s
         }
     }
     const aeg_attn_args a = {
-        .q = q, .q_stride = head_dim + 3, .k = kv[0], .v = kv[1], .kv_stride = stride,
-        .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim, .scale = 0.0625f,
-        .out_m = ops_floats(w, n_rep), .out_l = ops_floats(w, n_rep), .acc = ops_floats(w, (size_t)n_rep * head_dim),
-        .scratch = ops_scratch(w, (size_t)n_rep * AEG_ATTN_BLOCK),
+        .q = q, .q_stride = head_dim + 3, .q_token = q_token, .k = kv[0], .v = kv[1], .kv_stride = stride,
+        .n_tokens = n_tokens, .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim, .scale = 0.0625f,
+        .out_m = ops_floats(w, n_queries), .out_l = ops_floats(w, n_queries),
+        .acc = ops_floats(w, n_queries * head_dim), .scratch = ops_scratch(w, (size_t)n_rep * AEG_ATTN_BLOCK),
     };
     attend(&a);
+}
+
+/* Codes never hold -128; all of them at the end of the range now and then. */
+static int8_t *int8_codes(ops_world *w, size_t n)
+{
+    int8_t *codes = ops_bytes(w, n);
+    const uint32_t kind = ops_below(w, 8);
+    for (size_t i = 0; i < n; i++)
+        codes[i] = kind == 0 ? 127 : kind == 1 ? -127 : (int8_t)(ops_below(w, 255) - 127);
+    return codes;
+}
+
+/* Scales are not negative; what lies behind the last position may be anything. */
+static float *scales(ops_world *w, uint32_t n)
+{
+    float *x = ops_floats(w, (n + 15) / 16 * 16);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = fabsf(x[i]);
+    return x;
+}
+
+static void run_codes(ops_world *w, void (*attend)(const aeg_attn_args *), aeg_kv_kind kind)
+{
+    const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = 64u << ops_below(w, ops_below(w, 3) ? 2 : 4);
+    const uint32_t n_tokens = ops_below(w, 3) ? 1 : 1 + ops_below(w, 20), n_queries = n_tokens * n_rep;
+    const uint32_t n_pos = ops_size(w, ops_below(w, 8) ? 40 : AEG_ATTN_BLOCK);
+    const uint32_t n = n_pos + n_tokens - 1 < AEG_ATTN_BLOCK ? n_pos + n_tokens - 1 : AEG_ATTN_BLOCK;
+    const size_t bytes = (size_t)((n + 15) / 16 * 16) * aeg_kv_row_bytes(kind, head_dim);
+    const uint32_t q_gap = 16 * ops_below(w, 3);
+    int8_t *q = int8_codes(w, n_tokens * ((size_t)n_rep * head_dim + q_gap));
+    const aeg_attn_args a = {
+        .n_tokens = n_tokens, .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim,
+        .q_codes = q, .q_token = (size_t)n_rep * head_dim + q_gap,
+        .q_scale = ops_floats(w, n_tokens * ((size_t)n_rep + 1)), .q_scale_token = n_rep + 1,
+        .k = int8_codes(w, bytes), .v = int8_codes(w, bytes), .k_scale = scales(w, n), .v_scale = scales(w, n),
+        .scale = 0.0625f / 127.0f, .out_m = ops_floats(w, n_queries), .out_l = ops_floats(w, n_queries),
+        .acc = ops_floats(w, (size_t)n_queries * head_dim),
+        .scratch = ops_scratch(w, aeg_attn_scratch_bytes(kind, n_tokens, n_rep, head_dim) / sizeof(float)),
+    };
+    attend(&a);
+}
+
+CASE(attn_q8) { run_codes(w, k->attn_q8, AEG_KV_Q8); }
+CASE(attn_t4) { run_codes(w, k->attn_t4, AEG_KV_T4); }
+CASE(attn_t3) { run_codes(w, k->attn_t3, AEG_KV_T3); }
+
+CASE(hadamard)
+{
+    const uint32_t n = 16u << ops_below(w, 6);
+    k->hadamard(ops_floats(w, n), n);
 }
 
 CASE(attn_f32) { run_attention(w, k->attn_f32, sizeof(float)); }

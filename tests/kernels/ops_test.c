@@ -59,7 +59,7 @@ static void check_exp_of_scores(const aeg_kernels *scalar, const aeg_kernels *le
 {
     enum { N = 16 };
     float q[N] = { 1.0f }, key[N][N] = { { 0 } }, v[N][N] = { { 0 } }, m, l, acc[2][N], scratch[AEG_ATTN_BLOCK];
-    aeg_attn_args a = { .q = q, .k = key, .v = v, .kv_stride = sizeof key[0], .n_rep = 1, .n_pos = N, .head_dim = N,
+    aeg_attn_args a = { .q = q, .k = key, .v = v, .kv_stride = sizeof key[0], .n_tokens = 1, .n_rep = 1, .n_pos = N, .head_dim = N,
                         .scale = 1.0f, .out_m = &m, .out_l = &l, .scratch = scratch };
     const uint32_t limit = aeg_f32_bits(-87.29f);
     for (int p = 0; p < N; p++)

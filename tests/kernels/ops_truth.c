@@ -173,7 +173,7 @@ static void check_attention_of(const aeg_kernels *k, uint32_t n, const char *wha
     for (uint32_t first = 0; first < n; first += AEG_ATTN_BLOCK) {
         const uint32_t left = n - first;
         const aeg_attn_args a = { .q = att_q[0], .q_stride = DIM, .k = att_k[first], .v = att_v[first],
-                                  .kv_stride = sizeof att_k[0], .n_rep = REP, .head_dim = DIM, .scale = 0.25f,
+                                  .kv_stride = sizeof att_k[0], .n_tokens = 1, .n_rep = REP, .head_dim = DIM, .scale = 0.25f,
                                   .n_pos = left < AEG_ATTN_BLOCK ? left : AEG_ATTN_BLOCK,
                                   .out_m = m2, .out_l = l2, .acc = acc2[0], .scratch = scratch };
         k->attn_f32(&a);

@@ -32,9 +32,11 @@ static void rows_are_read_back(aeg_kv_kind kind)
             }
     for (uint32_t row = 0; row < 2 * 3 * 5; row++)
         for (uint32_t i = 0; i < 16; i++) {
-            const void *k = aeg_kv_k(&kv, row / 15, row / 5 % 3, row % 5), *v = aeg_kv_v(&kv, row / 15, row / 5 % 3, row % 5);
-            const float got_k = kind == AEG_KV_F16 ? aeg_f32_from_f16(((const uint16_t *)k)[i]) : ((const float *)k)[i];
-            const float got_v = kind == AEG_KV_F16 ? aeg_f32_from_f16(((const uint16_t *)v)[i]) : ((const float *)v)[i];
+            aeg_attn_args at = { 0 };
+            aeg_kv_block(&kv, row / 15, row / 5 % 3, 0, &at);
+            const uint8_t *k = (const uint8_t *)at.k + row % 5 * at.kv_stride, *v = (const uint8_t *)at.v + row % 5 * at.kv_stride;
+            const float got_k = kind == AEG_KV_F16 ? aeg_f32_from_f16(((const uint16_t *)(const void *)k)[i]) : ((const float *)(const void *)k)[i];
+            const float got_v = kind == AEG_KV_F16 ? aeg_f32_from_f16(((const uint16_t *)(const void *)v)[i]) : ((const float *)(const void *)v)[i];
             T_CHECK(got_k == (float)(row * 16 + i) && got_v == -got_k);
         }
     aeg_arena_unmap(&arena);

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "expert/slots.h"
 
-static aeg_slots *make(aeg_arena *arena, uint32_t n_slots, uint32_t n_keys, double half_life)
+static aeg_slots *make_layers(aeg_arena *arena, uint32_t n_slots, uint32_t n_keys, double half_life, uint32_t n_experts)
 {
-    const aeg_slots_config cfg = { n_slots, n_keys, half_life };
+    const aeg_slots_config cfg = { n_slots, n_keys, half_life, n_experts };
     aeg_arena plan = aeg_arena_measure("slots");
     aegis_error err;
     aeg_slots *s = NULL;
@@ -22,6 +22,11 @@ static aeg_slots *make(aeg_arena *arena, uint32_t n_slots, uint32_t n_keys, doub
     T_OK(aeg_slots_init(&s, arena, &cfg, &err), &err);
     T_CHECK(arena->used == plan.used);
     return s;
+}
+
+static aeg_slots *make(aeg_arena *arena, uint32_t n_slots, uint32_t n_keys, double half_life)
+{
+    return make_layers(arena, n_slots, n_keys, half_life, 0);
 }
 
 static uint32_t fill(aeg_slots *s, uint32_t key)
@@ -33,11 +38,11 @@ static uint32_t fill(aeg_slots *s, uint32_t key)
     return slot;
 }
 
-/* The same bookkeeping, slow and obvious. Counts and favours age by their own clocks. */
-enum { KEYS = 90 };
+/* The same bookkeeping, slow and obvious. Counts and favours age by their own clocks, and each layer has one. */
+enum { KEYS = 90, LAYERS = 6, EXPERTS = KEYS / LAYERS };
 
 typedef struct {
-    double half_life, now, count[KEYS], counted[KEYS], favour[KEYS], favoured[KEYS];
+    double half_life, now, layer_now[LAYERS], use_weight[LAYERS], count[KEYS], counted[KEYS], favour[KEYS], favoured[KEYS];
     int pins[KEYS];
     bool ready[KEYS], present[KEYS];
     uint32_t slot[KEYS], n_slots;
@@ -45,14 +50,15 @@ typedef struct {
 
 static double heat_of(const model *m, uint32_t key)
 {
-    return m->count[key] * exp2((m->counted[key] - m->now) / m->half_life) +
-           m->favour[key] * exp2((m->favoured[key] - m->now) / m->half_life);
+    const double now = m->layer_now[key / EXPERTS];
+    return m->count[key] * exp2((m->counted[key] - now) / m->half_life) +
+           m->favour[key] * exp2((m->favoured[key] - now) / m->half_life);
 }
 
 static void set_favour(model *m, uint32_t key, double favour)
 {
     m->favour[key] = favour;
-    m->favoured[key] = m->now;
+    m->favoured[key] = m->layer_now[key / EXPERTS];
 }
 
 /* The heat of the coldest that may go; 0 if a slot is empty, infinity if nothing may go. */
@@ -108,10 +114,33 @@ static void take_some(aeg_slots *s, model *m, uint32_t key, bool guess)
 
 static void use_some(aeg_slots *s, model *m, uint32_t key)
 {
-    const uint32_t uses = (uint32_t)t_between(1, 3);
+    const uint32_t uses = (uint32_t)t_between(1, 3), layer = key / EXPERTS;
+    const double now = m->layer_now[layer];
     aeg_slots_use(s, key, uses);
-    m->count[key] = m->count[key] * exp2((m->counted[key] - m->now) / m->half_life) + uses;
-    m->counted[key] = m->now;
+    m->count[key] = m->count[key] * exp2((m->counted[key] - now) / m->half_life) + uses * m->use_weight[layer];
+    m->counted[key] = now;
+}
+
+/* A layer is ahead of the others by the tokens of its step. */
+static void begin_some(aeg_slots *s, model *m, uint32_t layer)
+{
+    const uint32_t n = (uint32_t)(t_below(2) ? 1 : t_between(1, 60));
+    const double decay = log(2.0) / m->half_life;
+    const double tokens = fmin(n, 30 * m->half_life);
+    aeg_slots_begin(s, layer, n);
+    m->layer_now[layer] = m->now + tokens;
+    m->use_weight[layer] = n == 1 ? 1.0 : (1.0 - exp(-decay * tokens)) / (decay * tokens);
+}
+
+static void tick_some(aeg_slots *s, model *m)
+{
+    const uint32_t n = (uint32_t)(t_below(100) == 0 ? t_below(3000) : t_below(3));
+    aeg_slots_tick(s, n);
+    m->now += n;
+    for (uint32_t layer = 0; layer < LAYERS; layer++) {
+        m->layer_now[layer] = m->now;
+        m->use_weight[layer] = 1.0;
+    }
 }
 
 static void settle_some(aeg_slots *s, model *m, uint32_t key)
@@ -162,10 +191,12 @@ T_PROPERTY(the_victim_is_the_coldest_that_is_free_to_go, 60)
     static model m;
     aeg_arena arena;
     m = (model){ .n_slots = (uint32_t)t_between(1, t_below(2) ? 12 : 60), .half_life = (double)t_between(1, 40) };
-    aeg_slots *s = make(&arena, m.n_slots, KEYS, m.half_life);
+    aeg_slots *s = make_layers(&arena, m.n_slots, KEYS, m.half_life, EXPERTS);
+    for (uint32_t layer = 0; layer < LAYERS; layer++)
+        m.use_weight[layer] = 1.0;
     for (int step = 0; step < 3000; step++) {
         const uint32_t key = (uint32_t)t_below(KEYS);
-        switch (t_below(12)) {
+        switch (t_below(13)) {
         case 0: case 1: case 2: use_some(s, &m, key); break;
         case 3: case 4: take_some(s, &m, key, false); break;
         case 5: take_some(s, &m, key, true); break;
@@ -178,11 +209,8 @@ T_PROPERTY(the_victim_is_the_coldest_that_is_free_to_go, 60)
             for (uint32_t k = 0; k < KEYS / 4; k++)
                 pin_some(s, &m, (key + k) % KEYS);
             break;
-        default: {
-            const uint32_t n = (uint32_t)(t_below(100) == 0 ? t_below(3000) : t_below(3));
-            aeg_slots_tick(s, n);
-            m.now += n;
-        }
+        case 11: begin_some(s, &m, key / EXPERTS); break;
+        default: tick_some(s, &m);
         }
         for (uint32_t k = 0; k < KEYS; k++) {
             const uint32_t at = aeg_slots_find(s, k);
@@ -256,13 +284,43 @@ static void a_guess_takes_only_a_strictly_colder_slot(void **state)
     aeg_arena_unmap(&arena);
 }
 
+/* A prompt that uses nearly every expert of every layer, again and again: what is resident must not go just before its layer
+ * comes. Without aeg_slots_begin half as many slots as experts hit 19 %, with it 38 %. */
+static void a_prefill_finds_what_is_there(void **state)
+{
+    (void)state;
+    enum { LAYER_COUNT = 8, PER_LAYER = 16, CHUNK = 64, ROUNDS = 40 };
+    aeg_arena arena;
+    aeg_slots *s = make_layers(&arena, LAYER_COUNT * PER_LAYER / 2, LAYER_COUNT * PER_LAYER, 64, PER_LAYER);
+    uint32_t hits = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t layer = 0; layer < LAYER_COUNT; layer++) {
+            aeg_slots_begin(s, layer, CHUNK);
+            for (uint32_t e = 0; e < PER_LAYER; e++)
+                aeg_slots_use(s, layer * PER_LAYER + e, (uint32_t)t_between(20, 44));
+            for (uint32_t e = 0; e < PER_LAYER; e++) {
+                const uint32_t key = layer * PER_LAYER + e;
+                if (aeg_slots_find(s, key) == AEG_NO_SLOT)
+                    fill(s, key);
+                else
+                    hits += round >= ROUNDS / 2;
+            }
+        }
+        aeg_slots_tick(s, CHUNK);
+    }
+    const double share = (double)hits / (ROUNDS / 2 * LAYER_COUNT * PER_LAYER);
+    print_message("%.1f %% of a prefill's experts found in half as many slots\n", 100 * share);
+    T_CHECK(share > 0.3);
+    aeg_arena_unmap(&arena);
+}
+
 /* 35B: 10,240 experts, 5,000 slots. Choosing a victim must stay far below a read of 1.8 ms. */
 static void a_miss_costs_microseconds(void **state)
 {
     (void)state;
     enum { MISSES = 200000 };
     aeg_arena arena;
-    aeg_slots *s = make(&arena, 5000, 10240, 256);
+    aeg_slots *s = make_layers(&arena, 5000, 10240, 256, 256);
     for (uint32_t i = 0; i < 5000; i++) {
         aeg_slots_use(s, i, 1 + i % 7);
         fill(s, i);
@@ -293,6 +351,7 @@ int main(void)
         cmocka_unit_test(hot_experts_survive_a_stream_of_single_uses),
         cmocka_unit_test(what_was_hot_long_ago_goes),
         cmocka_unit_test(a_guess_takes_only_a_strictly_colder_slot),
+        cmocka_unit_test(a_prefill_finds_what_is_there),
         cmocka_unit_test(a_miss_costs_microseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,16 +4,20 @@
 
 #if defined(__ARM_NEON)
 
+#include "kernels/neon/codes.h"
 #include "kernels/neon/ilanes.h"
 #include "kernels/neon/lanes.h"
+#include "kernels/kv_codes.h"
 #include "kernels/math.h"
 #include "kernels/router_key.h"
 
 #include "kernels/wide/lanes_math.inc.h"
 
 #include "kernels/wide/attention.inc.h"
+#include "kernels/wide/attention_codes.inc.h"
 #include "kernels/wide/elementwise.inc.h"
 #include "kernels/wide/gdn.inc.h"
+#include "kernels/wide/hadamard.inc.h"
 #include "kernels/wide/norm.inc.h"
 #include "kernels/wide/quantize.inc.h"
 #include "kernels/wide/router.inc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scalar/attention.c - one block of positions, and the merge of two blocks (formulas: kernels.h). */
+/* scalar/attention.c - one block of positions, and the merge of two blocks (formulas: attention.h). */
 #include "kernels/register.h"
 #include "kernels/scalar/sums.h"
 
@@ -17,29 +17,36 @@ static const float *kv_row(const void *base, size_t stride, uint32_t pos, uint32
     return buffer;
 }
 
+static void attend_query(const aeg_attn_args *a, aeg_kv_kind kind, uint32_t token, uint32_t head)
+{
+    float buffer[MAX_HEAD_DIM], w[AEG_ATTN_BLOCK];
+    const uint32_t n = a->n_pos + token < AEG_ATTN_BLOCK ? a->n_pos + token : AEG_ATTN_BLOCK;
+    const size_t row = (size_t)token * a->n_rep + head;
+    const float *q = a->q + token * a->q_token + head * a->q_stride;
+    float *acc = a->acc + row * a->head_dim;
+
+    for (uint32_t p = 0; p < n; p++)
+        w[p] = a->scale * aeg_dot16(q, kv_row(a->k, a->kv_stride, p, a->head_dim, kind, buffer), a->head_dim);
+    const float m = aeg_max16(w, n);
+    for (uint32_t p = 0; p < n; p++)
+        w[p] = aeg_expf(w[p] - m);
+    a->out_m[row] = m;
+    a->out_l[row] = aeg_sum16(w, n);
+
+    for (uint32_t d = 0; d < a->head_dim; d++)
+        acc[d] = 0.0f;
+    for (uint32_t p = 0; p < n; p++) {
+        const float *v = kv_row(a->v, a->kv_stride, p, a->head_dim, kind, buffer);
+        for (uint32_t d = 0; d < a->head_dim; d++)
+            acc[d] = fmaf(w[p], v[d], acc[d]);
+    }
+}
+
 static void attend(const aeg_attn_args *a, aeg_kv_kind kind)
 {
-    float buffer[MAX_HEAD_DIM];
-    for (uint32_t h = 0; h < a->n_rep; h++) {
-        const float *q = a->q + h * a->q_stride;
-        float *w = a->scratch + (size_t)h * AEG_ATTN_BLOCK, *acc = a->acc + (size_t)h * a->head_dim;
-
-        for (uint32_t p = 0; p < a->n_pos; p++)
-            w[p] = a->scale * aeg_dot16(q, kv_row(a->k, a->kv_stride, p, a->head_dim, kind, buffer), a->head_dim);
-        const float m = aeg_max16(w, a->n_pos);
-        for (uint32_t p = 0; p < a->n_pos; p++)
-            w[p] = aeg_expf(w[p] - m);
-        a->out_m[h] = m;
-        a->out_l[h] = aeg_sum16(w, a->n_pos);
-
-        for (uint32_t d = 0; d < a->head_dim; d++)
-            acc[d] = 0.0f;
-        for (uint32_t p = 0; p < a->n_pos; p++) {
-            const float *v = kv_row(a->v, a->kv_stride, p, a->head_dim, kind, buffer);
-            for (uint32_t d = 0; d < a->head_dim; d++)
-                acc[d] = fmaf(w[p], v[d], acc[d]);
-        }
-    }
+    for (uint32_t t = 0; t < a->n_tokens; t++)
+        for (uint32_t h = 0; h < a->n_rep; h++)
+            attend_query(a, kind, t, h);
 }
 
 void aeg_scalar_attn_f32(const aeg_attn_args *a) { attend(a, AEG_KV_F32); }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wide/attention.inc.h - one block of positions for the query heads of one KV head, in register tiles: a k or v
+/* style: long: one kernel, a body of code like a .c file.
+ * wide/attention.inc.h - one block of positions for the query heads of one KV head, in register tiles: a k or v
  * vector is loaded (and widened from f16) once for TILE_HEADS heads. Tile sizes are constants at every call of
  * the inlined functions, so the accumulators are registers. */
 
@@ -35,8 +36,9 @@ LANES_INLINE void score_tile(const aeg_attn_args *a, uint32_t head, uint32_t pos
         l_sum4(dots + i, acc + i);
     for (uint32_t i = 0; n % 4 != 0 && i < n; i++)
         dots[i] = l_sum(acc[i]);
+    float *scores = a->scratch;
     for (uint32_t i = 0; i < n; i++)
-        a->scratch[(size_t)(head + i / n_pos) * AEG_ATTN_BLOCK + pos + i % n_pos] = a->scale * dots[i];
+        scores[(size_t)(head + i / n_pos) * AEG_ATTN_BLOCK + pos + i % n_pos] = a->scale * dots[i];
 }
 
 LANES_INLINE void score_heads(const aeg_attn_args *a, uint32_t pos, const uint32_t n_pos, const aeg_kv_kind kind)
@@ -48,13 +50,12 @@ LANES_INLINE void score_heads(const aeg_attn_args *a, uint32_t pos, const uint32
         score_tile(a, h, pos, 1, n_pos, kind);
 }
 
-/* Scores to weights, with their maximum and sum. The row is padded with -inf to whole vectors (there is room for
- * AEG_ATTN_BLOCK): those weights are 0 and change neither. */
-static void soft_row(const aeg_attn_args *a, uint32_t head)
+/* Scores of one query to weights, with their maximum and sum. The row is padded with -inf to whole vectors (there is
+ * room for AEG_ATTN_BLOCK): those weights are 0 and change neither. */
+static void soft_row(float *w, uint32_t n_pos, float *out_m, float *out_l)
 {
-    float *w = a->scratch + (size_t)head * AEG_ATTN_BLOCK;
-    const uint32_t n = (a->n_pos + LANES - 1) / LANES * LANES;
-    for (uint32_t p = a->n_pos; p < n; p++)
+    const uint32_t n = (n_pos + LANES - 1) / LANES * LANES;
+    for (uint32_t p = n_pos; p < n; p++)
         w[p] = -INFINITY;
 
     lanes top = l_set1(-INFINITY), sum = l_set1(0.0f);
@@ -66,8 +67,8 @@ static void soft_row(const aeg_attn_args *a, uint32_t head)
         l_store(w + p, e);
         sum = l_add(sum, e);
     }
-    a->out_m[head] = m;
-    a->out_l[head] = l_sum(sum);
+    *out_m = m;
+    *out_l = l_sum(sum);
 }
 
 /* acc[head][d..] = sum of w * v over all positions, for n_heads x n_cols vectors */
@@ -75,7 +76,7 @@ LANES_INLINE void value_tile(const aeg_attn_args *a, uint32_t head, uint32_t d, 
                              const uint32_t n_cols, const aeg_kv_kind kind)
 {
     const uint8_t *v = (const uint8_t *)a->v;
-    const float *w = a->scratch + (size_t)head * AEG_ATTN_BLOCK;
+    const float *w = (const float *)a->scratch + (size_t)head * AEG_ATTN_BLOCK;
     lanes acc[TILE_HEADS][TILE_COLS];
 
     for (uint32_t h = 0; h < n_heads; h++)
@@ -105,7 +106,8 @@ LANES_INLINE void value_heads(const aeg_attn_args *a, uint32_t d, const uint32_t
         value_tile(a, h, d, 1, n_cols, kind);
 }
 
-LANES_INLINE void attend(const aeg_attn_args *a, const aeg_kv_kind kind)
+/* The heads of one token. */
+LANES_INLINE void attend_token(const aeg_attn_args *a, const aeg_kv_kind kind)
 {
     uint32_t pos = 0, d = 0;
     for (; pos + TILE_POS <= a->n_pos; pos += TILE_POS)
@@ -113,11 +115,25 @@ LANES_INLINE void attend(const aeg_attn_args *a, const aeg_kv_kind kind)
     for (; pos < a->n_pos; pos++)
         score_heads(a, pos, 1, kind);
     for (uint32_t h = 0; h < a->n_rep; h++)
-        soft_row(a, h);
+        soft_row((float *)a->scratch + (size_t)h * AEG_ATTN_BLOCK, a->n_pos, &a->out_m[h], &a->out_l[h]);
     for (; d + TILE_COLS * LANES <= a->head_dim; d += TILE_COLS * LANES)
         value_heads(a, d, TILE_COLS, kind);
     for (; d < a->head_dim; d += LANES)
         value_heads(a, d, 1, kind);
+}
+
+/* Token after token: the block stays in the second-level cache meanwhile. */
+LANES_INLINE void attend(const aeg_attn_args *a, const aeg_kv_kind kind)
+{
+    aeg_attn_args one = *a;
+    for (uint32_t t = 0; t < a->n_tokens; t++) {
+        one.n_pos = a->n_pos + t < AEG_ATTN_BLOCK ? a->n_pos + t : AEG_ATTN_BLOCK;
+        attend_token(&one, kind);
+        one.q += a->q_token;
+        one.out_m += a->n_rep;
+        one.out_l += a->n_rep;
+        one.acc += (size_t)a->n_rep * a->head_dim;
+    }
 }
 
 static void attn_f32(const aeg_attn_args *a) { attend(a, AEG_KV_F32); }

@@ -5,7 +5,8 @@
  *   y = W_o (attention * sigmoid(gate)).
  * Keys and values are written to the KV cache first and read back from it in the stored format. Positions are
  * walked in fixed blocks of AEG_ATTN_BLOCK absolute positions that are merged in order, so the bits depend
- * neither on the chunk nor on the threads.
+ * neither on the chunk nor on the threads. A block is fetched (and its codes expanded) once for all query heads of
+ * its KV head, and in prefill for up to 8 tokens.
  */
 #ifndef AEG_MODEL_BLOCKS_ATTENTION_H
 #define AEG_MODEL_BLOCKS_ATTENTION_H
@@ -20,14 +21,19 @@ typedef struct {
     float *q;              /* [chunk][n_heads][head_dim query, head_dim gate] (gate only with attn_gate) */
     float *k, *v;          /* [chunk][n_kv_heads][head_dim]  */
     float *o;              /* [chunk][n_heads][head_dim]     */
-    float *part_m, *part_l, *part_acc; /* partial results, one per unit of work in flight */
-    float *scores;         /* [threads][n_rep][AEG_ATTN_BLOCK] */
-    uint32_t n_parts;      /* units that have room: >= threads, >= kv heads * blocks of the context */
+    int8_t *q_codes;       /* [chunk][n_heads][head_dim]; with a coded cache only */
+    float *q_scale;        /* [chunk][n_heads]               */
+    float *part_m, *part_l, *part_acc; /* partial results of queries in flight */
+    float *run_m, *run_l;  /* [threads][tokens of a tile * n_rep]: prefill, while blocks are merged */
+    uint8_t *scratch;      /* [threads][scratch_bytes] of the kernels */
+    size_t scratch_bytes;
+    uint32_t tile_rows;    /* queries of a prefill tile: tokens * n_rep */
     aeg_act_room room;
 } aeg_attn_scratch;
 
+/* `kv`: the kind of the cache. */
 void aeg_attn_scratch_init(aeg_attn_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
-                           uint32_t chunk, uint32_t n_ctx, uint32_t n_threads);
+                           aeg_kv_kind kv, uint32_t chunk, uint32_t n_ctx, uint32_t n_threads);
 
 /* Tokens at positions pos0..pos0+n-1; `layer` counts attention layers; rope rows 0..n-1 are theirs. */
 void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_attn_weights *w, aeg_kv *kv,

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One repetition of a bench: a prompt, then decode steps, and the figures of both. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "bench.h"
+#include "measured.h"
+#include "model_source.h"
+#include "setup.h"
+#include "signals.h"
+#include "ui.h"
+
+/* Prose rather than random ids: what a router chooses, and so what is read, depends on the text. */
+static const char TEXT[] =
+    "The harbour lay quiet before sunrise, and the keeper of the light wrote the last line of the night into his "
+    "book. Two ships had passed, one of them late. He noted the wind, the height of the tide and the colour of the "
+    "sky, as his father had done, and then he climbed down to wake his daughter, who wanted to know how a lens can "
+    "throw a small flame twenty miles across the water. He told her: every piece of glass bends the light a little, "
+    "and all of them together agree on one direction. ";
+
+enum { TEXT_STRIDE = 17 }; /* tokens by which the prompts of two repetitions begin apart */
+
+/* --- open and close ------------------------------------------------------------------------------------- */
+
+/* VmHWM starts anew, so that each opening's peak is its own. Linux 4.0; elsewhere the peak is that of the process. */
+static void forget_peak(void)
+{
+    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, "5", 1) != 1) {
+        /* then it is the peak of the process */
+    }
+    close(fd);
+}
+
+static void keep_info(aeg_bench_side *side)
+{
+    aegis_engine_info(side->engine, &side->info);
+    snprintf(side->path, sizeof side->path, "%s", side->info.path);
+    snprintf(side->cpu, sizeof side->cpu, "%s", side->info.cpu);
+    snprintf(side->io, sizeof side->io, "%s", side->info.io);
+    snprintf(side->family, sizeof side->family, "%s", side->info.family);
+    side->info.path = side->path;
+    side->info.cpu = side->cpu;
+    side->info.io = side->io;
+    side->info.family = side->family;
+}
+
+static aegis_status make_text(aeg_bench_side *side, const aeg_bench_setup *setup, aegis_error *err)
+{
+    size_t n = 0;
+    side->prompt = aeg_malloc(aeg_ui_memory(), setup->pp * sizeof *side->prompt);
+    if (side->prompt == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for %u tokens", setup->pp);
+    if (side->info.has_tokenizer && setup->tokens != AEG_BENCH_RANDOM)
+        AEG_TRY(aegis_tokenize(side->engine, TEXT, sizeof TEXT - 1, false, &side->text, &n, err));
+    side->n_text = (uint32_t)n;
+    return AEGIS_OK;
+}
+
+aegis_status aeg_bench_open(aeg_bench_side *side, const aeg_bench_setup *setup, aegis_error *err)
+{
+    const bool first = side->n_runs == 0;
+    forget_peak();
+    AEG_TRY(aeg_setup_open(&side->cli, 0, &side->engine, err));
+    keep_info(side);
+    if (first)
+        side->open_s = side->info.open_seconds;
+    if ((uint64_t)setup->pp + setup->tg > side->info.plan.n_ctx)
+        return aeg_fail(err, AEGIS_E_USAGE, "%u + %u tokens do not fit the context of %u (-c)", setup->pp, setup->tg,
+                        side->info.plan.n_ctx);
+    return make_text(side, setup, err);
+}
+
+void aeg_bench_close(aeg_bench_side *side)
+{
+    aeg_free(aeg_ui_memory(), side->prompt);
+    aegis_free_ids(side->text);
+    aeg_setup_close(side->engine);
+    side->prompt = side->text = NULL;
+    side->engine = NULL;
+}
+
+/* --- a repetition --------------------------------------------------------------------------------------- */
+
+/* The text over and over from another beginning for each seed; without a text any tokens. */
+static void make_prompt(aeg_bench_side *side, const aeg_bench_setup *setup, int64_t seed, uint64_t *random)
+{
+    const uint64_t start = side->n_text > 0 ? (uint64_t)seed * TEXT_STRIDE % side->n_text : 0;
+    for (uint32_t i = 0; i < setup->pp; i++)
+        side->prompt[i] = side->n_text > 0 ? side->text[(start + i) % side->n_text]
+                                           : (uint32_t)(aeg_bench_random(random) % side->info.vocab_size);
+}
+
+typedef struct { uint64_t total_ns, first_ns, hash; } decode_times;
+
+static aegis_status decode(aeg_bench_side *side, const aeg_bench_setup *setup, uint64_t *random, decode_times *t,
+                           aegis_error *err)
+{
+    *t = (decode_times){ .hash = UINT64_C(0xcbf29ce484222325) };
+    for (uint32_t i = 0; i < setup->tg; i++) {
+        const uint32_t token = aeg_bench_choose(setup->tokens, random, aegis_session_logits(side->engine),
+                                                side->info.vocab_size);
+        t->hash = (t->hash ^ token) * UINT64_C(0x100000001b3); /* FNV-1a */
+        const uint64_t start = aeg_now_ns();
+        AEG_TRY(aegis_session_step(side->engine, token, err));
+        const uint64_t ns = aeg_now_ns() - start;
+        t->total_ns += ns;
+        if (i == 0)
+            t->first_ns = ns;
+    }
+    return AEGIS_OK;
+}
+
+/* The bound: the dense work, and behind it the longer of the two: reading what was missing at the disk's own rate, or
+ * computing with the experts. */
+static void find_bound(const aeg_bench_side *side, double *v)
+{
+    const double read_s = v[AEG_BENCH_disk_bytes_per_token] / side->disk_bytes_per_s;
+    const double expert_s = v[AEG_BENCH_expert_ms_per_token] * 1e-3;
+    const double bound_s = v[AEG_BENCH_dense_ms_per_token] * 1e-3 + AEG_MAX(read_s, expert_s);
+    v[AEG_BENCH_bound_tok_s] = bound_s > 0 ? 1 / bound_s : 0;
+    v[AEG_BENCH_bound_share] = v[AEG_BENCH_decode_tok_s] * bound_s;
+}
+
+/* Figures of decode alone come from the difference of the counters at its two ends. */
+static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_stats *before, const aegis_stats *after,
+                         const decode_times *t, aeg_bench_figures *out)
+{
+    double *v = out->value;
+    const double uses = (double)(after->expert_uses - before->expert_uses);
+    const double wait_ns = (double)(after->wait_ns - before->wait_ns);
+    const double expert_ns = (double)(after->expert_ns - before->expert_ns), total_ns = (double)t->total_ns;
+    out->tokens_hash = t->hash;
+    v[AEG_BENCH_first_step_s] = (double)t->first_ns * 1e-9;
+    v[AEG_BENCH_decode_tok_s] = tg > 1 ? aeg_setup_rate(tg - 1, t->total_ns - t->first_ns) : aeg_setup_rate(1, t->first_ns);
+    v[AEG_BENCH_disk_bytes_per_token] = (double)(after->read_bytes - before->read_bytes) / tg;
+    v[AEG_BENCH_hit_rate] = uses > 0 ? (double)(after->expert_hits - before->expert_hits) / uses : 1;
+    v[AEG_BENCH_disk_busy] = total_ns > 0 ? (double)(after->disk_busy_ns - before->disk_busy_ns) / total_ns : 0;
+    v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / tg;
+    v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / tg;
+    v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / tg;
+    v[AEG_BENCH_dense_ms_per_token] = (total_ns - wait_ns - expert_ns) * 1e-6 / tg;
+    v[AEG_BENCH_peak_bytes] = (double)after->peak_bytes;
+    if (side->has_disk)
+        find_bound(side, v);
+}
+
+aegis_status aeg_bench_once(aeg_bench_side *side, const aeg_bench_setup *setup, int64_t seed, aeg_bench_figures *out,
+                            aegis_error *err)
+{
+    aegis_stats before, after;
+    decode_times times;
+    uint64_t random = (uint64_t)seed;
+    *out = (aeg_bench_figures){ 0 };
+    make_prompt(side, setup, seed, &random);
+    aeg_signals_watch(aegis_engine_cancel, side->engine);
+    aegis_session_clear(side->engine);
+    aegis_engine_stats_reset(side->engine);
+    const uint64_t start = aeg_now_ns();
+    AEG_TRY(aegis_session_sync(side->engine, side->prompt, setup->pp, NULL, NULL, err));
+    const uint64_t prefill_ns = aeg_now_ns() - start;
+    out->value[AEG_BENCH_ttft_s] = (double)prefill_ns * 1e-9;
+    out->value[AEG_BENCH_prefill_tok_s] = aeg_setup_rate(setup->pp, prefill_ns);
+    aegis_engine_stats(side->engine, &before);
+    AEG_TRY(decode(side, setup, &random, &times, err));
+    aegis_engine_stats(side->engine, &after);
+    find_figures(side, setup->tg, &before, &after, &times, out);
+    return AEGIS_OK;
+}
+
+/* --- figures from outside --------------------------------------------------------------------------------- */
+
+double aeg_bench_bandwidth(const aeg_bench_setup *setup)
+{
+    return AEG_MAX(setup->bandwidth_start.median, setup->bandwidth_end.median);
+}
+
+double aeg_bench_touched_bytes(const aeg_bench_side *side, const aeg_bench_setup *setup)
+{
+    const aegis_touched *t = &side->info.touched;
+    return (double)(t->dense_bytes + t->expert_bytes + t->state_bytes) +
+           (double)t->kv_position_bytes * (setup->pp + setup->tg / 2.0);
+}
+
+aegis_status aeg_bench_predict(aeg_bench_side *side, const aeg_bench_setup *setup, bool measured_hits, aegis_error *err)
+{
+    char store[AEG_PATH_MAX];
+    aegis_options options;
+    aegis_plan plan;
+    AEG_TRY(aeg_source_resolve(&side->cli, store, err));
+    aeg_setup_options(&side->cli, store, &options);
+    AEG_TRY(aeg_measured_fill(&side->cli, &options, aeg_bench_bandwidth(setup), &side->disk_bytes_per_s, err));
+    side->has_disk = side->disk_bytes_per_s > 0;
+    options.measured.position = setup->pp + setup->tg / 2;
+    if (measured_hits)
+        options.measured.hit_rate = side->summary.median.value[AEG_BENCH_hit_rate];
+    AEG_TRY(aegis_plan_compute(&options, &plan, err));
+    if (measured_hits) {
+        side->predicted_at_measured_hits_tok_s = options.measured.hit_rate > 0 ? plan.predicted_decode_tok_s : 0;
+        return AEGIS_OK;
+    }
+    side->predicted_tok_s = plan.predicted_decode_tok_s;
+    side->predicted_hit_rate = plan.predicted_hit_rate;
+    side->typical_hit_curve = plan.typical_hit_curve;
+    return AEGIS_OK;
+}

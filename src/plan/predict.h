@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/predict.h - decode speed before anything is opened, from bytes, rates and a hit rate.
+ *
+ * The model is the usual one, t = t_dense + t_experts + (1 - phi) * d / B, with phi not a constant but what this engine
+ * hides: the misses of a layer fly while its shared expert and its resident experts are computed, and nothing else
+ * does. Per layer, with m of the k experts missing,
+ *     t(0) = s + k*e              t(m) = max(s + k*e + m*a, latency + m*r + w + e)
+ * s: shared expert, e: one expert, r: one record from the disk, a: what an expert that arrives alone costs besides its
+ * bytes, w: waking up after the last read. The expert that arrives last cannot hide. m is binomial with the hit
+ * rate. Computing is reading memory: bytes / (AEG_PREDICT_ETA * bandwidth), and AEG_PREDICT_LAYER_S per
+ * layer for what does not grow with bytes (barriers, norms, the small products).
+ * All times in seconds, rates in bytes per second. Thread: any, no state.
+ */
+#ifndef AEG_PLAN_PREDICT_H
+#define AEG_PLAN_PREDICT_H
+
+#include <stdint.h>
+
+/* Measured, docs/results/prediction.csv: decode without misses against the read bandwidth of the same minute. */
+#define AEG_PREDICT_ETA 0.85
+#define AEG_PREDICT_LAYER_S 30e-6
+#define AEG_PREDICT_ARRIVAL_S 15e-6 /* submitting a read, and computing apart from the others: a */
+#define AEG_PREDICT_WAKE_S 50e-6    /* w */
+
+typedef struct {
+    uint32_t n_layers, top_k;
+    uint64_t dense_bytes;      /* every weight that every token reads: mixers, routers, shared experts, head */
+    uint64_t shared_bytes;     /* of these, the shared experts of all layers */
+    uint64_t state_bytes;      /* recurrent state, read and written, and KV rows read */
+    uint64_t expert_bytes;     /* computed with, of one routed expert */
+    uint64_t record_bytes;     /* read, of one routed expert */
+    double hit_rate;           /* 0 to 1 */
+    double read_bandwidth;     /* memory, all threads; > 0 */
+    double disk_bytes_per_s;   /* reads of a record, several at once; > 0 unless hit_rate is 1 */
+    double disk_latency_s;     /* m reads at once take latency + m * record / rate */
+} aeg_predict_inputs;
+
+typedef struct {
+    double tok_s;              /* 0: the inputs do not say (a rate that is needed is 0) */
+    double dense_s, experts_s; /* computing, per token */
+    double read_s;             /* of the misses of a token, latencies included */
+    double hidden;             /* phi: share of read_s behind computing; 0 if nothing is read */
+} aeg_prediction;
+
+aeg_prediction aeg_predict(const aeg_predict_inputs *in);
+
+/* The hit rate that text has on models of this shape with an admission by frequency, for stores that have no measured
+ * curve: rates by share of the experts that have a slot. */
+double aeg_predict_typical_hit_rate(uint32_t n_slots, uint32_t n_experts_total);
+
+#endif
