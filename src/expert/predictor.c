@@ -36,7 +36,7 @@ void aeg_predictor_forget(aeg_predictor *p) { p->end_ns = 0; }
 
 uint32_t aeg_predictor_limit(const aeg_predictor *p)
 {
-    if (p->prefetch >= 0)
+    if (p->prefetch == 0 || (p->prefetch > 0 && !p->ordered))
         return (uint32_t)p->prefetch;
     const aeg_predictor_pace *pace = &p->pace[p->ordered];
     if (pace->n_idle < MIN_SAMPLES || pace->n_read < MIN_SAMPLES || pace->read_ns <= 0.0)

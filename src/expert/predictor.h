@@ -30,7 +30,8 @@ void aeg_predictor_end(aeg_predictor *p, uint64_t now_ns, uint32_t n_reads);
 /* The demand was abandoned: what it measured means nothing. */
 void aeg_predictor_forget(aeg_predictor *p);
 
-/* Experts that may be read early now; UINT32_MAX never. */
+/* Experts that may be read early now; UINT32_MAX never. A fixed number is for decode: a prefill that may guess goes by
+ * the idle time. */
 uint32_t aeg_predictor_limit(const aeg_predictor *p);
 
 #endif

@@ -13,7 +13,6 @@ enum {
     MAX_PARTS = 2,
     HOLE_MIN = 64 << 10,  /* padding between the parts that is worth a second read to skip */
     REAP_MAX = 32,
-    HALF_LIFE_PERIODS = 8, /* a use counts half after 8 mean intervals between uses of one expert */
 };
 
 #define NO_ENTRY UINT32_MAX
@@ -58,7 +57,7 @@ typedef struct {
 } demand;
 
 struct aeg_streamer {
-    uint32_t n_layers, n_experts, n_slots, max_demand, file, depth, window;
+    uint32_t n_layers, n_experts, top_k, n_slots, max_demand, file, depth, window;
     uint64_t record_bytes, down_offset, split_bytes;
     const aeg_store_experts *experts;
     aeg_io *io;
@@ -120,12 +119,12 @@ aegis_status aeg_streamer_init(aeg_streamer **out, aeg_arena *arena, aeg_arena *
     AEG_TRY(check_config(cfg, err));
     const aeg_hparams *h = &cfg->store->hparams;
     const aeg_store_experts *e = &cfg->store->experts;
-    const aeg_slots_config pool = { .n_slots = cfg->n_slots,
-                                    .n_keys = h->n_layers * h->n_experts,
-                                    .half_life = (double)HALF_LIFE_PERIODS * h->n_experts / AEG_MAX(h->top_k, 1u) };
+    const aeg_slots_config pool = { .n_slots = cfg->n_slots, .n_keys = h->n_layers * h->n_experts,
+                                    .n_experts = h->n_experts,
+                                    .half_life = aeg_slots_half_life(h->n_experts, h->top_k) };
     aeg_streamer *s = AEG_ARENA_ARRAY(arena, aeg_streamer, 1);
-    aeg_streamer made = { .n_layers = h->n_layers, .n_experts = h->n_experts, .n_slots = cfg->n_slots,
-                          .max_demand = cfg->max_demand, .file = cfg->file, .record_bytes = e->record_bytes,
+    aeg_streamer made = { .n_layers = h->n_layers, .n_experts = h->n_experts, .top_k = h->top_k,
+                          .n_slots = cfg->n_slots, .max_demand = cfg->max_demand, .file = cfg->file, .record_bytes = e->record_bytes,
                           .down_offset = e->down_offset, .split_bytes = cfg->split_bytes, .experts = e, .io = cfg->io,
                           .predictor = { .prefetch = cfg->prefetch }, .telemetry = cfg->telemetry,
                           .telemetry_ctx = cfg->telemetry_ctx };
@@ -262,13 +261,21 @@ static aegis_status pump_demand(aeg_streamer *s, aegis_error *err)
     return aeg_io_submit(s->io, err);
 }
 
-/* Guesses run only when no demand read waits or runs. */
-static void pump_guesses(aeg_streamer *s)
+/* May a guess be read now? In decode only while no demand read waits or runs. A prefill reads the next layer's first
+ * experts behind its own last ones, inside its window. */
+static bool guesses_run(const aeg_streamer *s)
 {
     const demand *d = &s->demand;
-    if (d->n_missing > 0 || d->n_flight > 0 || s->waiting_head == s->n_waiting)
+    if (d->n_missing > 0)
+        return false;
+    return d->ordered ? d->n_held + s->n_guessed < s->window : d->n_flight == 0;
+}
+
+static void pump_guesses(aeg_streamer *s)
+{
+    if (s->waiting_head == s->n_waiting)
         return;
-    while (s->waiting_head < s->n_waiting && has_room(s, s->waiting[s->waiting_head] / s->n_experts)) {
+    while (s->waiting_head < s->n_waiting && guesses_run(s) && has_room(s, s->waiting[s->waiting_head] / s->n_experts)) {
         const uint32_t key = s->waiting[s->waiting_head++];
         if (aeg_slots_find(s->slots, key) != AEG_NO_SLOT || s->n_guessed == s->max_demand)
             continue;
@@ -413,6 +420,14 @@ static void tell(aeg_streamer *s)
         s->telemetry(s->telemetry_ctx, &event);
 }
 
+static uint32_t n_tokens(const aeg_streamer *s, const uint32_t *uses, uint32_t n)
+{
+    uint32_t routes = 0;
+    for (uint32_t i = 0; i < n; i++)
+        routes += uses[i];
+    return routes / AEG_MAX(s->top_k, 1u);
+}
+
 aegis_status aeg_streamer_demand(aeg_streamer *s, uint32_t layer, const uint16_t *experts,
                                  const uint32_t *uses, uint32_t n, bool ordered, aegis_error *err)
 {
@@ -424,6 +439,7 @@ aegis_status aeg_streamer_demand(aeg_streamer *s, uint32_t layer, const uint16_t
     s->n_waiting = s->waiting_head = 0; /* demand needs the queue */
     aeg_predictor_begin(&s->predictor, aeg_now_ns(), ordered);
     /* All uses are counted and all hits pinned before the first victim is chosen. */
+    aeg_slots_begin(s->slots, layer, n_tokens(s, uses, n));
     for (uint32_t i = 0; i < n; i++)
         aeg_slots_use(s->slots, key_of(s, layer, experts[i]), uses[i]);
     for (uint32_t i = 0; i < n; i++)
@@ -526,8 +542,18 @@ void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view)
     d->n_held -= e->found == FOUND_MISS;
     s->uses[e->slot].entry = NO_ENTRY;
     aeg_slots_unpin(s->slots, e->slot);
-    if (d->n_missing > 0 && d->failed == NO_ENTRY)
+    if (d->failed != NO_ENTRY)
+        return;
+    if (d->n_missing > 0)
         pump_demand(s, NULL); /* an error comes back in the next take */
+    if (d->ordered)
+        pump_guesses(s);
+}
+
+void aeg_streamer_pump(aeg_streamer *s)
+{
+    if (s->waiting_head < s->n_waiting && reap(s, 0, NULL) == AEGIS_OK)
+        pump_guesses(s);
 }
 
 void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts, uint32_t n)
@@ -535,7 +561,7 @@ void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts
     uint32_t limit = aeg_predictor_limit(&s->predictor);
     if (limit == 0 || layer >= s->n_layers)
         return;
-    if (s->predictor.prefetch > 0)
+    if (s->predictor.prefetch > 0 && !s->demand.ordered)
         n = AEG_MIN(n, limit);
     for (uint32_t k = 0; k < n; k++) {
         if (experts[k] >= s->n_experts)

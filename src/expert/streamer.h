@@ -75,8 +75,12 @@ aegis_status aeg_streamer_poll(aeg_streamer *s, aeg_expert_view *out, uint32_t m
                                aegis_error *err);
 void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view);
 
-/* Guess for a later layer: read these early if the disk is idle and slots allow. Best first. Never fails. */
+/* Guess for a later layer: read these early if the disk is idle and slots allow. Best first (after an ordered demand: in
+ * ascending id, as they will be taken). Never fails. */
 void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts, uint32_t n);
+
+/* In a pause between demands: collect what has arrived and go on with the guesses. Cheap; never waits or fails. */
+void aeg_streamer_pump(aeg_streamer *s);
 
 /* After a failed step: forget the current demand, wait for its reads, keep what arrived. */
 void aeg_streamer_abort(aeg_streamer *s);

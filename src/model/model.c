@@ -60,12 +60,7 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
     m->u = AEG_ARENA_ARRAY(arena, float, rows);
     m->y = AEG_ARENA_ARRAY(arena, float, rows);
     aeg_act_room_init(&m->room, arena, cfg->act, cfg->chunk, hp->hidden_size);
-    m->guess_u = AEG_ARENA_ARRAY(arena, float, hp->hidden_size);
-    m->guess_logits = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
-    m->guess_work = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
-    m->guess_weights = AEG_ARENA_ARRAY(arena, float, hp->n_experts);
-    m->guess_ids = AEG_ARENA_ARRAY(arena, uint16_t, hp->n_experts);
-    m->guess_order = AEG_ARENA_ARRAY(arena, uint16_t, hp->n_experts);
+    aeg_guess_scratch_init(&m->guess, arena, hp, cfg->chunk);
     m->embed_row = aeg_arena_alloc(arena, cfg->store->embed.row_bytes, AEG_CACHE_LINE);
     const uint64_t fit = LOGITS_ROOM / (sizeof(float) * (uint64_t)hp->vocab_size);
     m->n_logits = (uint32_t)AEG_MAX(1u, AEG_MIN(fit, (uint64_t)LOGITS_ROWS));
@@ -221,31 +216,4 @@ aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n,
 const float *aeg_model_logits(const aeg_model *m)
 {
     return m->logits + (size_t)m->last_logits * m->hp->vocab_size;
-}
-
-/* Chosen experts by descending logit: the best guess is read first. k is small: insertion sort. */
-static void order_guess(aeg_model *m, uint32_t k)
-{
-    for (uint32_t i = 0; i < k; i++) {
-        const uint16_t id = m->guess_ids[i];
-        uint32_t at = i;
-        while (at > 0 && m->guess_logits[m->guess_order[at - 1]] < m->guess_logits[id]) {
-            m->guess_order[at] = m->guess_order[at - 1];
-            at--;
-        }
-        m->guess_order[at] = id;
-    }
-}
-
-void aeg_model_guess(aeg_model *m, uint32_t layer)
-{
-    const aeg_hparams *hp = m->hp;
-    const aeg_layer_weights *w = &m->weights.layers[layer];
-    const uint32_t k = m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, hp->n_experts);
-    m->compute.kernels->rmsnorm(m->guess_u, m->x, w->ffn_norm, hp->hidden_size, hp->rms_eps);
-    const aeg_linear_out out = { .w = &w->router, .y = m->guess_logits, .y_stride = hp->n_experts, .exact = true };
-    aeg_linear(&m->compute, &m->room, m->guess_u, 1, hp->hidden_size, &out, 1);
-    m->compute.kernels->router(m->guess_ids, m->guess_weights, m->guess_logits, hp->n_experts, k, 1, m->guess_work);
-    order_guess(m, k);
-    aeg_streamer_guess(m->cfg.streamer, layer, m->guess_order, k);
 }

@@ -6,6 +6,7 @@
 #include "model/blocks/attention.h"
 #include "model/blocks/gdn.h"
 #include "model/blocks/moe.h"
+#include "model/guess.h"
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -29,9 +30,7 @@ struct aeg_model {
         aeg_attn_scratch attn;
     } mixer_scratch[2];         /* by aeg_mixer */
     aeg_moe_scratch moe_scratch;
-    float *guess_u;             /* [hidden] */
-    float *guess_logits, *guess_weights, *guess_work;
-    uint16_t *guess_ids, *guess_order;
+    aeg_guess_scratch guess;
     uint8_t *embed_row;         /* one stored row */
     uint32_t n_logits;          /* rows of `logits` */
     float *logits;              /* [n_logits][vocab] */
@@ -46,8 +45,5 @@ struct aeg_family {
 };
 
 extern const aeg_family aeg_family_qwen35moe;
-
-/* Read the next layer's experts early: its router on the present residual (decode only). */
-void aeg_model_guess(aeg_model *m, uint32_t layer);
 
 #endif

@@ -18,13 +18,13 @@ static void run_mixer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0)
 
 typedef struct {
     aeg_model *m;
-    uint32_t layer;
+    uint32_t layer, n;
 } guess_ctx;
 
 static void guess_next(void *ctx)
 {
     const guess_ctx *g = ctx;
-    aeg_model_guess(g->m, g->layer + 1);
+    aeg_model_guess(g->m, g->layer + 1, g->n);
 }
 
 static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
@@ -35,6 +35,7 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
 
     aeg_norm_rows(&m->compute, m->u, m->x, w->mixer_norm, n, hp->hidden_size, hp->rms_eps);
     run_mixer(m, layer, n, pos0);
+    aeg_streamer_pump(m->cfg.streamer);
 
     const aeg_moe moe = { .c = &m->compute, .hp = hp, .experts = &m->cfg.store->experts,
                           .streamer = m->cfg.streamer, .s = &m->moe_scratch, .room = &m->room };
@@ -44,8 +45,8 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
         for (uint32_t t = 0; t < n; t++)
             watch->router(watch->ctx, layer, pos0 + t, m->moe_scratch.routes.ids + (size_t)t * hp->top_k);
 
-    guess_ctx g = { .m = m, .layer = layer };
-    const bool guess = n == 1 && m->cfg.n_guess != 0 && layer + 1 < hp->n_layers;
+    guess_ctx g = { .m = m, .layer = layer, .n = n };
+    const bool guess = m->cfg.n_guess != 0 && layer + 1 < hp->n_layers;
     return aeg_moe_forward(&moe, w, layer, m->u, n, m->x, guess ? guess_next : NULL, &g, err);
 }
 
