@@ -43,7 +43,9 @@ typedef struct {
     double open_s;             /* of the first opening */
     bool has_disk;             /* the figures below are known */
     double disk_bytes_per_s;   /* doctor's, or the simulated one */
-    double predicted_tok_s, predicted_at_measured_hits_tok_s; /* 0: not known */
+    double predicted_tok_s;    /* as `aegis plan` says it; 0: not known, as for the next two */
+    double predicted_at_measured_hits_tok_s;
+    double predicted_at_measured_disk_tok_s; /* the hit rate and the disk's rate of this very run */
     double predicted_hit_rate;
     bool typical_hit_curve;
     uint32_t n_text;           /* the text's tokens; 0: no tokenizer */

@@ -106,6 +106,7 @@ static json_t *side_json(const aeg_bench_side *side, const aeg_bench_setup *setu
     json_object_set_new(result, "predicted_hit_rate", known(side->predicted_hit_rate));
     json_object_set_new(result, "predicted_with_typical_hit_curve", json_boolean(side->typical_hit_curve));
     json_object_set_new(result, "predicted_at_measured_hits_tok_s", known(side->predicted_at_measured_hits_tok_s));
+    json_object_set_new(result, "predicted_at_measured_disk_tok_s", known(side->predicted_at_measured_disk_tok_s));
     json_t *rest = aeg_bench_describe(side, setup);
     json_object_update(result, rest);
     json_decref(rest);
@@ -188,7 +189,8 @@ static void print_side(const aeg_bench_side *side, const aeg_bench_setup *setup)
                side->predicted_hit_rate >= 1 ? "the final" : side->typical_hit_curve ? "a typical" : "the store's",
                side->predicted_hit_rate);
     if (side->predicted_tok_s > 0 && side->predicted_at_measured_hits_tok_s > 0)
-        printf("; %.2f tok/s with the measured one", side->predicted_at_measured_hits_tok_s);
+        printf("; %.2f tok/s with the measured one, %.2f with the measured disk too", side->predicted_at_measured_hits_tok_s,
+               side->predicted_at_measured_disk_tok_s);
     if (side->predicted_tok_s > 0)
         printf("\n");
 }

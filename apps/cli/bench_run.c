@@ -142,6 +142,8 @@ static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_st
     v[AEG_BENCH_disk_bytes_per_token] = (double)(after->read_bytes - before->read_bytes) / tg;
     v[AEG_BENCH_hit_rate] = uses > 0 ? (double)(after->expert_hits - before->expert_hits) / uses : 1;
     v[AEG_BENCH_disk_busy] = total_ns > 0 ? (double)(after->disk_busy_ns - before->disk_busy_ns) / total_ns : 0;
+    const double busy_s = (double)(after->disk_busy_ns - before->disk_busy_ns) * 1e-9;
+    v[AEG_BENCH_disk_busy_bytes_per_s] = busy_s > 0 ? (double)(after->read_bytes - before->read_bytes) / busy_s : 0;
     v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / tg;
     v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / tg;
     v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / tg;
@@ -198,13 +200,19 @@ aegis_status aeg_bench_predict(aeg_bench_side *side, const aeg_bench_setup *setu
     AEG_TRY(aeg_measured_fill(&side->cli, &options, aeg_bench_bandwidth(setup), &side->disk_bytes_per_s, err));
     side->has_disk = side->disk_bytes_per_s > 0;
     options.measured.position = setup->pp + setup->tg / 2;
-    if (measured_hits)
-        options.measured.hit_rate = side->summary.median.value[AEG_BENCH_hit_rate];
-    AEG_TRY(aegis_plan_compute(&options, &plan, err));
-    if (measured_hits) {
-        side->predicted_at_measured_hits_tok_s = options.measured.hit_rate > 0 ? plan.predicted_decode_tok_s : 0;
-        return AEGIS_OK;
+    const double *median = side->summary.median.value;
+    if (measured_hits && median[AEG_BENCH_hit_rate] > 0) {
+        options.measured.hit_rate = median[AEG_BENCH_hit_rate];
+        AEG_TRY(aegis_plan_compute(&options, &plan, err));
+        side->predicted_at_measured_hits_tok_s = plan.predicted_decode_tok_s;
+        options.measured.disk_bytes_per_s = median[AEG_BENCH_disk_busy_bytes_per_s];
+        options.measured.disk_latency_s = 0;
+        AEG_TRY(aegis_plan_compute(&options, &plan, err));
+        side->predicted_at_measured_disk_tok_s = plan.predicted_decode_tok_s;
     }
+    if (measured_hits)
+        return AEGIS_OK;
+    AEG_TRY(aegis_plan_compute(&options, &plan, err));
     side->predicted_tok_s = plan.predicted_decode_tok_s;
     side->predicted_hit_rate = plan.predicted_hit_rate;
     side->typical_hit_curve = plan.typical_hit_curve;

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/json.h"
@@ -22,7 +23,7 @@ typedef struct {
     size_t n_ids, start, end;  /* the window */
     uint32_t vocab_size, skip;
     uint64_t n_scored, n_compared, n_same;
-    double nll, kl;
+    double nll, kl, top20;     /* top20: sum over compared positions of the shared part of the 20 likeliest */
     bool has_reference;
     aeg_reference reference;
     aegis_engine *engine;
@@ -44,6 +45,37 @@ static double log_sum(const float *logits, uint32_t n, uint32_t *best)
     return log(sum) + (double)logits[top];
 }
 
+enum { TOP = 20 };
+
+/* Ids of the largest logits, any order; ties to the lower id. Returns how many (fewer in a small vocabulary). */
+static uint32_t top_ids(uint32_t *ids, const float *logits, uint32_t n)
+{
+    uint32_t n_top = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = n_top;
+        while (at > 0 && logits[i] > logits[ids[at - 1]])
+            at--;
+        if (at == TOP)
+            continue;
+        n_top = AEG_MIN(n_top + 1, (uint32_t)TOP);
+        memmove(ids + at + 1, ids + at, (n_top - 1 - at) * sizeof *ids);
+        ids[at] = i;
+    }
+    return n_top;
+}
+
+/* Share of the 20 likeliest tokens that are among the other's 20. */
+static double top_overlap(const float *a, const float *b, uint32_t n)
+{
+    uint32_t ids[2][TOP], n_same = 0;
+    const uint32_t n_top = top_ids(ids[0], a, n);
+    top_ids(ids[1], b, n);
+    for (uint32_t i = 0; i < n_top; i++)
+        for (uint32_t j = 0; j < n_top; j++)
+            n_same += ids[0][i] == ids[1][j];
+    return (double)n_same / n_top;
+}
+
 static void compare(evaluation *e, uint32_t pos, const float *logits, double our_log_sum, uint32_t our_best)
 {
     uint32_t best;
@@ -62,6 +94,7 @@ static void compare(evaluation *e, uint32_t pos, const float *logits, double our
             kl += p * (theirs - ((double)logits[i] - our_log_sum));
     }
     e->kl += kl;
+    e->top20 += top_overlap(reference, logits, e->vocab_size);
     e->n_same += best == our_best;
     e->n_compared++;
 }
@@ -132,12 +165,13 @@ static aegis_status print_result(const aeg_cli *cli, const evaluation *e, uint32
     const double nll = e->nll / (double)e->n_scored;
     const double kl = e->n_compared > 0 ? e->kl / (double)e->n_compared : 0;
     const double top1 = e->n_compared > 0 ? (double)e->n_same / (double)e->n_compared : 0;
+    const double top20 = e->n_compared > 0 ? e->top20 / (double)e->n_compared : 0;
     if (!cli->json) {
         printf("%llu of %zu tokens scored in windows of %u: nll %.6f, perplexity %.4f\n",
                (unsigned long long)e->n_scored, e->n_ids, window, nll, exp(nll));
         if (e->has_reference)
-            printf("against %s at %llu positions: kl %.6f, same first choice %.2f %%\n", e->reference.path,
-                   (unsigned long long)e->n_compared, kl, 100 * top1);
+            printf("against %s at %llu positions: kl %.6f, same first choice %.2f %%, of the 20 likeliest %.2f %%\n",
+                   e->reference.path, (unsigned long long)e->n_compared, kl, 100 * top1, 100 * top20);
         return aeg_ui_flush(err);
     }
     aeg_json_init();
@@ -146,6 +180,7 @@ static aegis_status print_result(const aeg_cli *cli, const evaluation *e, uint32
     if (e->has_reference) {
         json_object_set_new(result, "kl", json_real(kl));
         json_object_set_new(result, "top1", json_real(top1));
+        json_object_set_new(result, "top20", json_real(top20));
         json_object_set_new(result, "compared", json_integer((json_int_t)e->n_compared));
     }
     return aeg_ui_print_json(result, err);

@@ -20,10 +20,12 @@ typedef struct {
 
 static double read_time(const layer_times *t, uint32_t n) { return n == 0 ? 0 : t->latency + n * t->record; }
 
+static double wake_time(double waited) { return AEG_PREDICT_WAKE_S * AEG_MIN(1.0, waited / AEG_PREDICT_SPIN_S); }
+
 static double layer_time(const layer_times *t, uint32_t k, uint32_t n_misses)
 {
     const double computing = t->shared + k * t->expert + n_misses * AEG_PREDICT_ARRIVAL_S;
-    const double reading = n_misses == 0 ? 0 : read_time(t, n_misses) + AEG_PREDICT_WAKE_S + t->expert;
+    const double read = read_time(t, n_misses), reading = n_misses == 0 ? 0 : read + wake_time(read) + t->expert;
     return AEG_MAX(computing, reading);
 }
 

@@ -4,11 +4,11 @@
  * The model is the usual one, t = t_dense + t_experts + (1 - phi) * d / B, with phi not a constant but what this engine
  * hides: the misses of a layer fly while its shared expert and its resident experts are computed, and nothing else
  * does. Per layer, with m of the k experts missing,
- *     t(0) = s + k*e              t(m) = max(s + k*e + m*a, latency + m*r + w + e)
+ *     t(0) = s + k*e              t(m) = max(s + k*e + m*a, latency + m*r + w(m) + e)
  * s: shared expert, e: one expert, r: one record from the disk, a: what an expert that arrives alone costs besides its
- * bytes, w: waking up after the last read. The expert that arrives last cannot hide. m is binomial with the hit
- * rate. Computing is reading memory: bytes / (AEG_PREDICT_ETA * bandwidth), and AEG_PREDICT_LAYER_S per
- * layer for what does not grow with bytes (barriers, norms, the small products).
+ * bytes, w: waking up after the last read, in proportion where the wait is short enough to spin. The expert that
+ * arrives last cannot hide. m is binomial with the hit rate. Computing is reading memory: bytes / (AEG_PREDICT_ETA *
+ * bandwidth), and AEG_PREDICT_LAYER_S per layer for what does not grow with bytes (barriers, norms, small products).
  * All times in seconds, rates in bytes per second. Thread: any, no state.
  */
 #ifndef AEG_PLAN_PREDICT_H
@@ -16,11 +16,12 @@
 
 #include <stdint.h>
 
-/* Measured, docs/results/prediction.csv: decode without misses against the read bandwidth of the same minute. */
-#define AEG_PREDICT_ETA 0.85
-#define AEG_PREDICT_LAYER_S 30e-6
-#define AEG_PREDICT_ARRIVAL_S 15e-6 /* submitting a read, and computing apart from the others: a */
-#define AEG_PREDICT_WAKE_S 50e-6    /* w */
+/* Fitted to docs/results/prediction.csv: 2 virtual cores of a server, its memory and its disk, real and simulated. */
+#define AEG_PREDICT_ETA 0.75
+#define AEG_PREDICT_LAYER_S 15e-6
+#define AEG_PREDICT_ARRIVAL_S 4e-6 /* submitting a read, and computing apart from the others: a */
+#define AEG_PREDICT_WAKE_S 120e-6   /* the decode thread, and a team that went to sleep meanwhile */
+#define AEG_PREDICT_SPIN_S 50e-6    /* shorter waits cost less of it */
 
 typedef struct {
     uint32_t n_layers, top_k;

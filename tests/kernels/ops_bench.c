@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_bench.c - ns per call and GB/s of every op at the sizes of a 35B-A3B model. */
+#include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/kv_codes.h"
 #include "ops_check.h"
 
-enum { FLOATS = 1 << 20 };
+enum { FLOATS = 1 << 20, MAX_CONTEXT = 32768 };
 static _Alignas(64) float f[4][FLOATS];
 static _Alignas(64) uint16_t halves[2][AEG_ATTN_BLOCK * 256];
 static int8_t codes8[4096];
@@ -124,6 +126,40 @@ static double best_ns(size_t (*run)(const aeg_kernels *), const aeg_kernels *k, 
     return best;
 }
 
+/* Decode attention of one KV head over whole contexts, block after block: the shortest pass of half a second. The
+ * longest does not fit a cache: the figure beside it is a plain read of as many bytes. */
+static void bench_context(const aeg_kernels *k, aeg_kv_kind kind, uint32_t n_pos)
+{
+    static _Alignas(64) uint8_t kv[2][MAX_CONTEXT * 256 * sizeof(float)];
+    static float kv_scales[MAX_CONTEXT], q_scale[8] = { 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f, 1e-3f };
+    void (*const attend[])(const aeg_attn_args *) = { k->attn_f32, k->attn_f16, k->attn_q8, k->attn_t4, k->attn_t3 };
+    static const char *const names[] = { "f32", "f16", "q8", "t4", "t3" };
+    const size_t row = aeg_kv_row_bytes(kind, 256), read = 2 * (row + (aeg_kv_is_codes(kind) ? sizeof(float) : 0));
+    const double end = now_ns() + 5e8;
+    double best = 1e300, plain = 1e300;
+    aeg_attn_args a = attention(NULL, NULL, sizeof(float));
+    a.kv_stride = row;
+    a.q_codes = codes8;
+    a.q_scale = q_scale;
+    memset(kv, 0x11, sizeof kv); /* finite in every type, and pages of our own */
+    do {
+        double start = now_ns();
+        for (uint32_t p = 0; p < n_pos; p += AEG_ATTN_BLOCK) {
+            a.k = kv[0] + p * row;
+            a.v = kv[1] + p * row;
+            a.k_scale = a.v_scale = kv_scales + p;
+            attend[kind](&a);
+        }
+        best = fmin(best, (now_ns() - start) / n_pos);
+        start = now_ns();
+        for (int i = 0; i < 2; i++)
+            f[3][0] = k->dot((const float *)(const void *)kv[i], (const float *)(const void *)kv[i], n_pos * (uint32_t)row / 4);
+        plain = fmin(plain, (now_ns() - start) / n_pos);
+    } while (now_ns() < end);
+    printf("%-7s attention over %5u positions in %-3s %8.1f ns per position %7.2f GB/s, plain read %6.2f GB/s\n",
+           aeg_cpu_name(k->cpu), n_pos, names[kind], best, (double)read / best, 2 * (double)row / plain);
+}
+
 void ops_bench(const aeg_kernels *k)
 {
     static const struct {
@@ -145,4 +181,8 @@ void ops_bench(const aeg_kernels *k)
         const double ns = best_ns(benches[i].run, k, &bytes);
         printf("%-7s %-14s %10.0f ns %8.2f GB/s\n", aeg_cpu_name(k->cpu), benches[i].name, ns, (double)bytes / ns);
     }
+    static const uint32_t contexts[] = { AEG_ATTN_BLOCK, 2816, MAX_CONTEXT };
+    for (int kind = AEG_KV_F32; kind <= AEG_KV_T3 && k->cpu != AEG_CPU_SCALAR; kind++)
+        for (int i = 0; i < 3; i++)
+            bench_context(k, (aeg_kv_kind)kind, contexts[i]);
 }

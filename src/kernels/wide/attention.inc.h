@@ -4,6 +4,15 @@
  * vector is loaded (and widened from f16) once for TILE_HEADS heads. Tile sizes are constants at every call of
  * the inlined functions, so the accumulators are registers. */
 
+/* Memory is asked for while something else is computed: the values of a block while its keys are scored (they are read
+ * in strips of columns, whose stride no hardware prefetcher follows well), the keys of the next block, which lie behind
+ * this one's, while values are summed. Behind the last block nothing useful comes, and nothing faults. */
+LANES_INLINE void prefetch_bytes(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64)
+        __builtin_prefetch(p + i);
+}
+
 LANES_INLINE lanes kv_load(const uint8_t *row, uint32_t d, aeg_kv_kind kind)
 {
     return kind == AEG_KV_F16 ? l_load_f16((const uint16_t *)(const void *)row + d)
@@ -77,12 +86,16 @@ LANES_INLINE void value_tile(const aeg_attn_args *a, uint32_t head, uint32_t d, 
 {
     const uint8_t *v = (const uint8_t *)a->v;
     const float *w = (const float *)a->scratch + (size_t)head * AEG_ATTN_BLOCK;
+    const size_t size = kind == AEG_KV_F16 ? sizeof(uint16_t) : sizeof(float);
+    const uint8_t *next = (const uint8_t *)a->k + AEG_ATTN_BLOCK * a->kv_stride + d * size;
+    const size_t ahead = head == 0 && a->n_pos == AEG_ATTN_BLOCK ? n_cols * LANES * size : 0;
     lanes acc[TILE_HEADS][TILE_COLS];
 
     for (uint32_t h = 0; h < n_heads; h++)
         for (uint32_t c = 0; c < n_cols; c++)
             acc[h][c] = l_set1(0.0f);
-    for (uint32_t p = 0; p < a->n_pos; p++, v += a->kv_stride) {
+    for (uint32_t p = 0; p < a->n_pos; p++, v += a->kv_stride, next += a->kv_stride) {
+        prefetch_bytes(next, ahead);
         lanes vd[TILE_COLS];
         for (uint32_t c = 0; c < n_cols; c++)
             vd[c] = kv_load(v, d + c * LANES, kind);
@@ -110,8 +123,10 @@ LANES_INLINE void value_heads(const aeg_attn_args *a, uint32_t d, const uint32_t
 LANES_INLINE void attend_token(const aeg_attn_args *a, const aeg_kv_kind kind)
 {
     uint32_t pos = 0, d = 0;
-    for (; pos + TILE_POS <= a->n_pos; pos += TILE_POS)
+    for (; pos + TILE_POS <= a->n_pos; pos += TILE_POS) {
+        prefetch_bytes((const uint8_t *)a->v + pos * a->kv_stride, TILE_POS * a->kv_stride);
         score_heads(a, pos, TILE_POS, kind);
+    }
     for (; pos < a->n_pos; pos++)
         score_heads(a, pos, 1, kind);
     for (uint32_t h = 0; h < a->n_rep; h++)

@@ -184,12 +184,15 @@ LANES_INLINE void add_values(const aeg_attn_args *a, const code_scratch *s, cons
         }
 }
 
+/* `next`: head_dim parts of `part` bytes of the next block's keys, fetched meanwhile */
 LANES_INLINE void add_rows(const aeg_attn_args *a, const code_scratch *s, const uint8_t *values, uint32_t group,
-                           uint32_t n_groups, uint32_t row, uint32_t end)
+                           uint32_t n_groups, uint32_t row, uint32_t end, const uint8_t *next, size_t part)
 {
-    for (; row + VALUE_ROWS <= end; row += VALUE_ROWS)
-        for (uint32_t col = 0; col < a->head_dim; col += VALUE_COLS * LANES)
+    for (; row + VALUE_ROWS <= end; row += VALUE_ROWS, part = 0)
+        for (uint32_t col = 0; col < a->head_dim; col += VALUE_COLS * LANES) {
+            prefetch_bytes(next + col * part, VALUE_COLS * LANES * part);
             add_values(a, s, values, group, n_groups, row, col, VALUE_ROWS, VALUE_COLS);
+        }
     for (; row < end; row++)
         for (uint32_t col = 0; col < a->head_dim; col += VALUE_COLS * LANES)
             add_values(a, s, values, group, n_groups, row, col, 1, VALUE_COLS);
@@ -258,6 +261,7 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind)
     list_queries(a, &s);
 
     for (uint32_t pos = 0; pos < n_pos; pos += AEG_KV_KEY_GROUP) {
+        prefetch_bytes((const uint8_t *)a->v + pos * row_bytes, AEG_KV_KEY_GROUP * row_bytes);
         const uint8_t *keys = key_group(&s, (const uint8_t *)a->k + pos * row_bytes, d, kind);
         score_rows(a, &s, keys, pos, first_row(a, pos), n_rows);
     }
@@ -270,7 +274,9 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind)
         const uint32_t left = n_pos - pos < AEG_ATTN_VALUE_TILE ? n_pos - pos : AEG_ATTN_VALUE_TILE;
         const uint32_t n_groups = (left + AEG_KV_VALUE_GROUP - 1) / AEG_KV_VALUE_GROUP;
         const uint8_t *values = value_groups(&s, (const uint8_t *)a->v + pos * row_bytes, n_groups, d, kind);
-        add_rows(a, &s, values, pos / AEG_KV_VALUE_GROUP, n_groups, pos == 0 ? 0 : first_row(a, pos), n_rows);
+        const uint8_t *next = (const uint8_t *)a->k + (AEG_ATTN_BLOCK + pos) * row_bytes;
+        add_rows(a, &s, values, pos / AEG_KV_VALUE_GROUP, n_groups, pos == 0 ? 0 : first_row(a, pos), n_rows, next,
+                 n_pos == AEG_ATTN_BLOCK ? AEG_ATTN_VALUE_TILE * row_bytes / d : 0);
     }
     for (uint32_t row = 0; row < n_rows; row++)
         finish_row(a, &s, row, kind);
