@@ -122,7 +122,7 @@ static void check(const subject *s)
 
 /* Sanitizers and emulators make each case ten times slower; the cases are the same kind. */
 #define CASES(n) (T_SLOW ? (n) / 6 + 1 : (n))
-T_PROPERTY(every_setting_gives_the_same_bits_tiny, CASES(90)) { check(&tiny); }
+T_PROPERTY(every_setting_gives_the_same_bits_tiny, CASES(60)) { check(&tiny); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo, CASES(24)) { check(&demo); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo_e3, CASES(8)) { check(&demo_e3); }
 
