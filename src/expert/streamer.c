@@ -6,82 +6,9 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "expert/predictor.h"
-#include "expert/slots.h"
-
-enum {
-    MAX_PARTS = 2,
-    HOLE_MIN = 64 << 10,  /* padding between the parts that is worth a second read to skip */
-    REAP_MAX = 32,
-};
-
-#define NO_ENTRY UINT32_MAX
-
-typedef enum {
-    ENTRY_MISSING, /* has no slot yet                */
-    ENTRY_FLIGHT,  /* in a slot, its read is running */
-    ENTRY_READY,
-    ENTRY_GIVEN,
-    ENTRY_DONE,
-    ENTRY_FAILED,
-} entry_state;
-
-typedef enum { FOUND_HIT, FOUND_PREFETCH, FOUND_MISS } found_kind;
-
-typedef struct {
-    uint32_t slot;
-    uint16_t expert;
-    uint8_t state; /* entry_state */
-    uint8_t found; /* found_kind  */
-} entry;
-
-typedef enum { GUESS_NONE, GUESS_KEPT, GUESS_READ } guess_kind; /* KEPT: it was resident already */
-
-typedef struct {
-    uint32_t entry;       /* of the present demand, or NO_ENTRY */
-    uint8_t parts;        /* reads still running                */
-    uint8_t guess;        /* guess_kind, until its layer's demand */
-    int os_code;          /* of a part that failed              */
-} slot_use;
-
-typedef struct {
-    uint32_t layer, n, n_given, n_done;
-    bool ordered;
-    uint32_t n_missing, next_missing; /* none is missing before next_missing */
-    uint32_t n_flight;
-    uint32_t n_held;      /* slots of misses that are not done yet: the window */
-    uint32_t found[3];    /* by found_kind */
-    uint32_t failed;      /* entry whose read failed first, or NO_ENTRY */
-    int os_code;
-    uint64_t wait_ns;
-} demand;
-
-struct aeg_streamer {
-    uint32_t n_layers, n_experts, top_k, n_slots, max_demand, file, depth, window;
-    uint64_t record_bytes, down_offset, split_bytes;
-    const aeg_store_experts *experts;
-    aeg_io *io;
-    aeg_slots *slots;
-    uint8_t *memory;      /* n_slots * record_bytes */
-    slot_use *uses;       /* [n_slots] */
-    entry *entries;       /* [max_demand] */
-    uint32_t *arrived;    /* [max_demand] entries READY and not given, in order of arrival (unordered) */
-    uint32_t n_arrived, arrived_head;
-    demand demand;
-    aeg_predictor predictor;
-    uint32_t *waiting;    /* [max_demand] keys of guesses not yet issued, best first */
-    uint32_t n_waiting, waiting_head;
-    uint32_t *guessed;    /* [max_demand] keys of open guesses, in slots */
-    uint32_t n_guessed;
-    uint64_t token, told_bytes, held_since_ns;
-    void (*telemetry)(void *ctx, const aeg_streamer_event *event);
-    void *telemetry_ctx;
-    aeg_streamer_stats stats;
-};
+#include "expert/streamer_parts.h"
 
 uint32_t aeg_streamer_min_slots(const aeg_store *store) { return store->hparams.top_k; }
-
-static uint32_t key_of(const aeg_streamer *s, uint32_t layer, uint32_t expert) { return layer * s->n_experts + expert; }
 
 /* ---- opening ---- */
 
@@ -153,54 +80,6 @@ aegis_status aeg_streamer_init(aeg_streamer **out, aeg_arena *arena, aeg_arena *
 
 /* ---- reads ---- */
 
-/* The reads that fetch a record of `layer`; padding behind the last used byte is not read. */
-static uint32_t plan_reads(const aeg_streamer *s, uint32_t layer, uint64_t at[MAX_PARTS], uint64_t bytes[MAX_PARTS])
-{
-    const uint64_t first = aeg_align_up(s->experts->gate_up_bytes[layer], AEG_IO_ALIGN);
-    const uint64_t second = aeg_align_up(s->experts->down_bytes[layer], AEG_IO_ALIGN);
-    const bool hole = s->down_offset - first >= HOLE_MIN;
-    const bool large = s->split_bytes != 0 && s->record_bytes >= s->split_bytes;
-    at[0] = 0;
-    bytes[0] = s->down_offset + second;
-    if ((!hole && !large) || first == 0 || second == 0 || s->depth < MAX_PARTS)
-        return 1;
-    bytes[0] = first;
-    at[1] = s->down_offset;
-    bytes[1] = second;
-    return 2;
-}
-
-/* The slot is FILLING, and has_room(). */
-static void queue_reads(aeg_streamer *s, uint32_t slot)
-{
-    const uint32_t key = aeg_slots_key(s->slots, slot);
-    uint64_t at[MAX_PARTS], bytes[MAX_PARTS];
-    const uint32_t n = plan_reads(s, key / s->n_experts, at, bytes);
-    s->uses[slot].parts = (uint8_t)n;
-    s->uses[slot].os_code = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const aeg_io_read read = { .file = s->file, .bytes = (uint32_t)bytes[i], .tag = slot,
-                                   .offset = key * s->record_bytes + at[i],
-                                   .dst = s->memory + slot * s->record_bytes + at[i] };
-        aeg_io_queue(s->io, &read);
-    }
-}
-
-static bool has_room(const aeg_streamer *s, uint32_t layer)
-{
-    uint64_t at[MAX_PARTS], bytes[MAX_PARTS];
-    return aeg_io_room(s->io) >= plan_reads(s, layer, at, bytes);
-}
-
-static void close_guess(aeg_streamer *s, uint32_t slot, bool wasted)
-{
-    if (s->uses[slot].guess == GUESS_READ && wasted)
-        s->stats.guesses_wasted++;
-    if (s->uses[slot].guess != GUESS_NONE)
-        aeg_slots_settle(s->slots, slot);
-    s->uses[slot].guess = GUESS_NONE;
-}
-
 /* A slot for entry i, which must have one or nothing can go on: the last hit that was not given yet gives up
  * its slot and is read again in its turn. */
 static bool release_last_hit(aeg_streamer *s, uint32_t i)
@@ -228,7 +107,7 @@ static uint32_t slot_for(aeg_streamer *s, uint32_t i)
     const bool next = d->ordered && i == d->n_given;
     if (d->ordered && !next && d->n_held >= s->window)
         return AEG_NO_SLOT;
-    const uint32_t key = key_of(s, d->layer, s->entries[i].expert);
+    const uint32_t key = aeg_streamer_key(s, d->layer, s->entries[i].expert);
     uint32_t slot = aeg_slots_take(s->slots, key);
     /* A running read frees its slot sooner than reading a hit again would. */
     if (slot == AEG_NO_SLOT && next && aeg_io_flight(s->io) == 0 && release_last_hit(s, i))
@@ -240,15 +119,13 @@ static uint32_t slot_for(aeg_streamer *s, uint32_t i)
 static aegis_status pump_demand(aeg_streamer *s, aegis_error *err)
 {
     demand *d = &s->demand;
-    while (d->n_missing > 0 && has_room(s, d->layer)) {
+    while (d->n_missing > 0 && aeg_streamer_has_room(s, d->layer)) {
         while (s->entries[d->next_missing].state != ENTRY_MISSING)
             d->next_missing++;
         const uint32_t i = d->next_missing, slot = slot_for(s, i);
         if (slot == AEG_NO_SLOT)
             break;
-        /* The victim may be a guess that nobody came for. */
-        if (s->uses[slot].guess == GUESS_READ)
-            s->stats.guesses_wasted++;
+        aeg_streamer_forget_guess(s, slot);
         entry *e = &s->entries[i];
         s->uses[slot] = (slot_use){ .entry = i };
         e->slot = slot;
@@ -256,89 +133,9 @@ static aegis_status pump_demand(aeg_streamer *s, aegis_error *err)
         d->n_missing--;
         d->n_flight++;
         d->n_held++;
-        queue_reads(s, slot);
+        aeg_streamer_queue_reads(s, slot);
     }
     return aeg_io_submit(s->io, err);
-}
-
-/* May a guess be read now? In decode only while no demand read waits or runs. A prefill reads the next layer's first
- * experts behind its own last ones, inside its window. */
-static bool guesses_run(const aeg_streamer *s)
-{
-    const demand *d = &s->demand;
-    if (d->n_missing > 0)
-        return false;
-    return d->ordered ? d->n_held + s->n_guessed < s->window : d->n_flight == 0;
-}
-
-static void pump_guesses(aeg_streamer *s)
-{
-    if (s->waiting_head == s->n_waiting)
-        return;
-    while (s->waiting_head < s->n_waiting && guesses_run(s) && has_room(s, s->waiting[s->waiting_head] / s->n_experts)) {
-        const uint32_t key = s->waiting[s->waiting_head++];
-        if (aeg_slots_find(s->slots, key) != AEG_NO_SLOT || s->n_guessed == s->max_demand)
-            continue;
-        const uint32_t slot = aeg_slots_take_guess(s->slots, key);
-        if (slot == AEG_NO_SLOT)
-            continue;
-        if (s->uses[slot].guess == GUESS_READ)
-            s->stats.guesses_wasted++;
-        s->uses[slot] = (slot_use){ .entry = NO_ENTRY, .guess = GUESS_READ };
-        s->guessed[s->n_guessed++] = key;
-        s->stats.guesses++;
-        queue_reads(s, slot);
-    }
-    aeg_io_submit(s->io, NULL); /* a guess may fail in silence: the demand will tell */
-}
-
-static void entry_arrived(aeg_streamer *s, uint32_t i, int os_code)
-{
-    demand *d = &s->demand;
-    s->entries[i].state = os_code == 0 ? ENTRY_READY : ENTRY_FAILED;
-    if (os_code != 0 && d->failed == NO_ENTRY) {
-        d->failed = i;
-        d->os_code = os_code;
-    }
-    if (os_code == 0 && !d->ordered)
-        s->arrived[s->n_arrived++] = i;
-    if (--d->n_flight == 0 && d->n_missing == 0)
-        aeg_predictor_end(&s->predictor, aeg_now_ns(), d->found[FOUND_MISS]);
-}
-
-static void slot_arrived(aeg_streamer *s, uint32_t slot)
-{
-    slot_use *use = &s->uses[slot];
-    const uint32_t i = use->entry;
-    if (use->os_code == 0) {
-        aeg_slots_filled(s->slots, slot);
-    } else {
-        close_guess(s, slot, true);
-        aeg_slots_drop(s->slots, slot);
-        use->entry = NO_ENTRY;
-    }
-    if (i != NO_ENTRY)
-        entry_arrived(s, i, use->os_code);
-}
-
-/* Take completions, at least `min` of them (clamped to what is in flight). */
-static aegis_status reap(aeg_streamer *s, uint32_t min, aegis_error *err)
-{
-    aeg_io_done done[REAP_MAX];
-    uint32_t n;
-    do {
-        AEG_TRY(aeg_io_wait(s->io, min, done, REAP_MAX, &n, err));
-        min = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            slot_use *use = &s->uses[done[k].tag];
-            s->stats.read_bytes += done[k].bytes;
-            if (done[k].os_code != 0)
-                use->os_code = done[k].os_code;
-            if (--use->parts == 0)
-                slot_arrived(s, (uint32_t)done[k].tag);
-        }
-    } while (n == REAP_MAX);
-    return AEGIS_OK;
 }
 
 /* ---- a demand ---- */
@@ -363,7 +160,7 @@ static aegis_status check_demand(const aeg_streamer *s, uint32_t layer, const ui
 static void add_entry(aeg_streamer *s, uint32_t i, uint16_t expert)
 {
     demand *d = &s->demand;
-    const uint32_t slot = aeg_slots_find(s->slots, key_of(s, d->layer, expert));
+    const uint32_t slot = aeg_slots_find(s->slots, aeg_streamer_key(s, d->layer, expert));
     entry *e = &s->entries[i];
     *e = (entry){ .slot = slot, .expert = expert, .state = ENTRY_MISSING, .found = FOUND_MISS };
     if (slot == AEG_NO_SLOT) {
@@ -374,7 +171,7 @@ static void add_entry(aeg_streamer *s, uint32_t i, uint16_t expert)
     slot_use *use = &s->uses[slot];
     e->found = use->guess == GUESS_READ ? FOUND_PREFETCH : FOUND_HIT;
     d->found[e->found]++;
-    close_guess(s, slot, false);
+    aeg_streamer_close_guess(s, slot, false);
     aeg_slots_pin(s->slots, slot);
     use->entry = i;
     if (aeg_slots_state(s->slots, slot) == AEG_SLOT_READY) {
@@ -385,22 +182,6 @@ static void add_entry(aeg_streamer *s, uint32_t i, uint16_t expert)
         e->state = ENTRY_FLIGHT;
         d->n_flight++;
     }
-}
-
-/* Guesses for `layer` have been used by now or never will be. */
-static void close_guesses(aeg_streamer *s, uint32_t layer)
-{
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < s->n_guessed; k++) {
-        const uint32_t key = s->guessed[k], slot = aeg_slots_find(s->slots, key);
-        if (slot == AEG_NO_SLOT || s->uses[slot].guess == GUESS_NONE)
-            continue;
-        if (key / s->n_experts == layer)
-            close_guess(s, slot, true);
-        else
-            s->guessed[kept++] = key;
-    }
-    s->n_guessed = kept;
 }
 
 /* All views were given: count and report. Demands that were abandoned count nowhere. */
@@ -432,7 +213,7 @@ aegis_status aeg_streamer_demand(aeg_streamer *s, uint32_t layer, const uint16_t
                                  const uint32_t *uses, uint32_t n, bool ordered, aegis_error *err)
 {
     AEG_TRY(check_demand(s, layer, experts, n, err));
-    AEG_TRY(reap(s, 0, err));
+    AEG_TRY(aeg_streamer_reap(s, 0, err));
     demand *d = &s->demand;
     *d = (demand){ .layer = layer, .n = n, .ordered = ordered, .failed = NO_ENTRY };
     s->n_arrived = s->arrived_head = 0;
@@ -441,10 +222,10 @@ aegis_status aeg_streamer_demand(aeg_streamer *s, uint32_t layer, const uint16_t
     /* All uses are counted and all hits pinned before the first victim is chosen. */
     aeg_slots_begin(s->slots, layer, n_tokens(s, uses, n));
     for (uint32_t i = 0; i < n; i++)
-        aeg_slots_use(s->slots, key_of(s, layer, experts[i]), uses[i]);
+        aeg_slots_use(s->slots, aeg_streamer_key(s, layer, experts[i]), uses[i]);
     for (uint32_t i = 0; i < n; i++)
         add_entry(s, i, experts[i]);
-    close_guesses(s, layer);
+    aeg_streamer_close_guesses(s, layer);
     if (n == 0)
         tell(s);
     return pump_demand(s, err);
@@ -480,7 +261,7 @@ static aegis_status fail_read(const aeg_streamer *s, aegis_error *err)
     const uint32_t expert = s->entries[d->failed].expert;
     return aeg_fail_os(err, AEGIS_E_IO, d->os_code, "%s: expert %u of layer %u, %llu bytes at offset %llu",
                        aeg_io_file_name(s->io, s->file), expert, d->layer, (unsigned long long)s->record_bytes,
-                       (unsigned long long)(key_of(s, d->layer, expert) * s->record_bytes));
+                       (unsigned long long)(aeg_streamer_key(s, d->layer, expert) * s->record_bytes));
 }
 
 static aegis_status wait_arrival(aeg_streamer *s, aegis_error *err)
@@ -490,7 +271,7 @@ static aegis_status wait_arrival(aeg_streamer *s, aegis_error *err)
         return aeg_fail(err, AEGIS_E_RUNTIME, "layer %u: all %u expert slots are held and %u experts are missing", d->layer,
                         s->n_slots, d->n_missing);
     const uint64_t start = aeg_now_ns();
-    const aegis_status status = reap(s, 1, err);
+    const aegis_status status = aeg_streamer_reap(s, 1, err);
     const uint64_t waited = aeg_now_ns() - start;
     d->wait_ns += waited;
     s->stats.wait_ns += waited;
@@ -503,7 +284,7 @@ static aegis_status take(aeg_streamer *s, bool wait, aeg_expert_view *out, uint3
     *n = 0;
     if (max == 0 || d->n_given == d->n)
         return AEGIS_OK;
-    AEG_TRY(reap(s, 0, err));
+    AEG_TRY(aeg_streamer_reap(s, 0, err));
     for (;;) {
         AEG_TRY(pump_demand(s, err));
         if (d->failed != NO_ENTRY)
@@ -513,7 +294,7 @@ static aegis_status take(aeg_streamer *s, bool wait, aeg_expert_view *out, uint3
             break;
         AEG_TRY(wait_arrival(s, err));
     }
-    pump_guesses(s);
+    aeg_streamer_pump_guesses(s);
     if (d->n_given == d->n)
         tell(s);
     return AEGIS_OK;
@@ -547,38 +328,7 @@ void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view)
     if (d->n_missing > 0)
         pump_demand(s, NULL); /* an error comes back in the next take */
     if (d->ordered)
-        pump_guesses(s);
-}
-
-void aeg_streamer_pump(aeg_streamer *s)
-{
-    if (s->waiting_head < s->n_waiting && reap(s, 0, NULL) == AEGIS_OK)
-        pump_guesses(s);
-}
-
-void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts, uint32_t n)
-{
-    uint32_t limit = aeg_predictor_limit(&s->predictor);
-    if (limit == 0 || layer >= s->n_layers)
-        return;
-    if (s->predictor.prefetch > 0 && !s->demand.ordered)
-        n = AEG_MIN(n, limit);
-    for (uint32_t k = 0; k < n; k++) {
-        if (experts[k] >= s->n_experts)
-            continue;
-        const uint32_t key = key_of(s, layer, experts[k]), slot = aeg_slots_find(s->slots, key);
-        if (slot == AEG_NO_SLOT) {
-            if (limit == 0 || s->n_waiting == s->max_demand)
-                continue;
-            s->waiting[s->n_waiting++] = key;
-            limit--;
-        } else if (s->uses[slot].guess == GUESS_NONE && s->n_guessed < s->max_demand) {
-            s->uses[slot].guess = GUESS_KEPT;
-            s->guessed[s->n_guessed++] = key;
-            aeg_slots_favour(s->slots, slot);
-        }
-    }
-    pump_guesses(s);
+        aeg_streamer_pump_guesses(s);
 }
 
 void aeg_streamer_abort(aeg_streamer *s)
@@ -587,7 +337,7 @@ void aeg_streamer_abort(aeg_streamer *s)
     s->n_waiting = s->waiting_head = 0;
     d->n_missing = 0;
     while (d->n_flight > 0)
-        if (reap(s, 1, NULL) != AEGIS_OK)
+        if (aeg_streamer_reap(s, 1, NULL) != AEGIS_OK)
             break; /* the slots stay FILLING, so nothing else is put there */
     for (uint32_t i = 0; i < d->n; i++) {
         const entry *e = &s->entries[i];
@@ -607,7 +357,7 @@ void aeg_streamer_close(aeg_streamer *s)
         return;
     aeg_streamer_abort(s);
     while (aeg_io_flight(s->io) > 0)
-        if (reap(s, 1, NULL) != AEGIS_OK)
+        if (aeg_streamer_reap(s, 1, NULL) != AEGIS_OK)
             break;
 }
 
@@ -623,6 +373,6 @@ bool aeg_streamer_resident(const aeg_streamer *s, uint32_t layer, uint32_t exper
 {
     if (layer >= s->n_layers || expert >= s->n_experts)
         return false;
-    const uint32_t slot = aeg_slots_find(s->slots, key_of(s, layer, expert));
+    const uint32_t slot = aeg_slots_find(s->slots, aeg_streamer_key(s, layer, expert));
     return slot != AEG_NO_SLOT && aeg_slots_state(s->slots, slot) == AEG_SLOT_READY;
 }
