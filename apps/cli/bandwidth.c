@@ -2,7 +2,6 @@
 #include "bandwidth.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -69,14 +68,6 @@ uint64_t aeg_bandwidth_bytes(uint64_t budget)
 {
     const uint64_t bytes = 256u << 20;
     return budget != 0 ? AEG_MIN(bytes, budget / 2) : bytes;
-}
-
-uint32_t aeg_usable_processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return (uint32_t)AEG_MIN(AEG_MAX(CPU_COUNT(&set), 1), AEG_MAX_THREADS);
 }
 
 aeg_bandwidth aeg_bandwidth_measure(uint64_t bytes, uint32_t n_threads)

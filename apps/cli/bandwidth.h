@@ -14,7 +14,4 @@ aeg_bandwidth aeg_bandwidth_measure(uint64_t bytes, uint32_t n_threads);
 /* The size a measurement takes: well above the caches, and within half of a budget (0: none). */
 uint64_t aeg_bandwidth_bytes(uint64_t budget);
 
-/* Processors this process may run on, at most as many as a team has threads. */
-uint32_t aeg_usable_processors(void);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "base/processors.h"
 #include "bench.h"
 #include "bench_routes.h"
 #include "commands.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,23 +9,7 @@
 
 #include "base/json.h"
 #include "base/process.h"
-#include "bandwidth.h"
-
-/* The beginning of a file of /proc or /sys; an empty text if it cannot be read. */
-static void slurp(const char *path, char *out, size_t size)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    while (fd >= 0 && n < size - 1) {
-        const ssize_t got = read(fd, out + n, size - 1 - n);
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    if (fd >= 0)
-        close(fd);
-    out[n] = '\0';
-}
+#include "base/processors.h"
 
 /* The value of the first "key<blanks>: value" line, or NULL; *n are its bytes. */
 static const char *cpuinfo_value(const char *text, const char *key, size_t *n)
@@ -43,7 +26,7 @@ static void describe_processor(aeg_machine *m)
                                         "avx512_vnni", "avx512_bf16", "amx_int8", "asimd", "asimddp", "i8mm", "sve" };
     char text[8192], word[32];
     size_t n;
-    slurp("/proc/cpuinfo", text, sizeof text);
+    aeg_system_text("/proc/cpuinfo", text, sizeof text);
     const char *name = cpuinfo_value(text, "model name", &n);
     if (name != NULL)
         snprintf(m->processor, sizeof m->processor, "%.*s", (int)n, name);
@@ -62,20 +45,14 @@ static void describe_processor(aeg_machine *m)
     }
 }
 
-/* "0-1" or "0,64": how many processors share a core with the first one. */
+/* How many processors share a core with the first one; 0: not known. */
 static uint32_t count_siblings(void)
 {
-    char text[64];
-    unsigned first, last;
-    slurp("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", text, sizeof text);
-    if (text[0] == '\0')
-        return 0;
-    if (sscanf(text, "%u-%u", &first, &last) == 2)
-        return last >= first ? last - first + 1 : 0;
-    uint32_t n = 1;
-    for (const char *p = text; *p != '\0'; p++)
-        n += *p == ',';
-    return n;
+    char text[1024];
+    aeg_processor_set siblings;
+    return aeg_system_text("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", text, sizeof text) &&
+                   aeg_processor_list(text, &siblings)
+               ? aeg_processor_count(&siblings) : 0;
 }
 
 static void describe_memory(aeg_machine *m)
@@ -91,7 +68,7 @@ static void describe_memory(aeg_machine *m)
     if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
         m->memlock_bytes = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
     char text[128];
-    slurp("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    aeg_system_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
     const char *chosen = strchr(text, '['); /* "always [madvise] never" */
     if (chosen != NULL)
         snprintf(m->huge_pages, sizeof m->huge_pages, "%.*s", (int)strcspn(chosen + 1, "]"), chosen + 1);

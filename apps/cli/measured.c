@@ -2,6 +2,7 @@
 #include "measured.h"
 
 #include "bandwidth.h"
+#include "base/processors.h"
 #include "disk_figure.h"
 
 aegis_status aeg_measured_fill(const aeg_cli *cli, aegis_options *options, double read_bandwidth, double *disk_bytes_per_s,

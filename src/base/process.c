@@ -7,21 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A /proc or cgroup file into buf; false if it cannot be read. No stdio: it would allocate. */
-static bool slurp(const char *path, char *buf, size_t size)
+/* No stdio: it would allocate. */
+bool aeg_system_text(const char *path, char *out, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
     size_t n = 0;
-    for (;;) {
-        const ssize_t got = read(fd, buf + n, size - 1 - n);
+    while (fd >= 0 && n < size - 1) {
+        const ssize_t got = read(fd, out + n, size - 1 - n);
         if (got <= 0)
             break;
         n += (size_t)got;
     }
-    close(fd);
-    buf[n] = '\0';
+    if (fd >= 0)
+        close(fd);
+    out[n] = '\0';
     return n > 0;
 }
 
@@ -35,7 +34,7 @@ static uint64_t kib_field(const char *text, const char *key)
 bool aeg_process_memory_now(aeg_process_memory *out)
 {
     char text[4096];
-    if (!slurp("/proc/self/status", text, sizeof text))
+    if (!aeg_system_text("/proc/self/status", text, sizeof text))
         return false;
     *out = (aeg_process_memory){
         .rss_bytes = kib_field(text, "VmRSS:"),
@@ -49,7 +48,7 @@ bool aeg_process_memory_now(aeg_process_memory *out)
 static bool cgroup_folder(char *out, size_t size, bool *v2)
 {
     char text[4096];
-    if (!slurp("/proc/self/cgroup", text, sizeof text))
+    if (!aeg_system_text("/proc/self/cgroup", text, sizeof text))
         return false;
     char *save = NULL;
     bool found = false;
@@ -73,7 +72,7 @@ static bool read_number(const char *folder, const char *file, uint64_t *out)
 {
     char path[4400], text[64];
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (!slurp(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!aeg_system_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return false; /* "max" means no limit */
     *out = strtoull(text, NULL, 10);
     return true;
@@ -83,7 +82,7 @@ static uint64_t reclaimable(const char *folder)
 {
     char path[4400], text[8192];
     snprintf(path, sizeof path, "%s/memory.stat", folder);
-    if (!slurp(path, text, sizeof text))
+    if (!aeg_system_text(path, text, sizeof text))
         return 0;
     uint64_t sum = 0;
     static const char *const keys[] = { "\ninactive_file ", "\nactive_file " };
@@ -98,7 +97,7 @@ static uint64_t reclaimable(const char *folder)
 bool aeg_machine_memory_now(aeg_machine_memory *out)
 {
     char text[8192];
-    if (!slurp("/proc/meminfo", text, sizeof text))
+    if (!aeg_system_text("/proc/meminfo", text, sizeof text))
         return false;
     aeg_machine_memory m = {
         .total_bytes = kib_field(text, "MemTotal:"),

@@ -4,6 +4,7 @@
 #define AEG_BASE_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -22,5 +23,9 @@ typedef struct {
 } aeg_machine_memory;
 
 bool aeg_machine_memory_now(aeg_machine_memory *out);
+
+/* The beginning of a file of /proc, /sys or a cgroup as a text of less than `size` bytes. False, and an empty text, if
+ * there is nothing to read. No heap. */
+bool aeg_system_text(const char *path, char *out, size_t size);
 
 #endif

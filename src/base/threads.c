@@ -58,6 +58,7 @@ struct aeg_team {
     _Atomic uint32_t sleepers;            /* workers asleep on ticket                         */
     _Atomic uint32_t caller_sleeps;       /* the caller is asleep on inside                   */
     _Atomic uint32_t n_active;
+    _Atomic uint32_t idle;                /* workers out of use that may be asleep on n_active */
 };
 
 static inline void cpu_pause(void)
@@ -147,8 +148,13 @@ static void run_pieces(aeg_team *team, uint32_t thread)
 static void wait_use(aeg_team *team, uint32_t thread)
 {
     uint32_t n_active;
+    if (atomic_load(&team->n_active) > thread)
+        return;
+    /* As in wait_job: we count ourselves and then read n_active again, aeg_team_use stores it and then reads `idle`. */
+    atomic_fetch_add(&team->idle, 1);
     while ((n_active = atomic_load(&team->n_active)) <= thread)
         futex_wait(&team->n_active, n_active);
+    atomic_fetch_sub(&team->idle, 1);
 }
 
 static void *worker_main(void *arg)
@@ -229,12 +235,20 @@ void aeg_team_close(aeg_team *team)
 }
 
 uint32_t aeg_team_size(const aeg_team *team) { return team == NULL ? 1 : team->n_threads; }
-uint32_t aeg_team_in_use(const aeg_team *team) { return team == NULL ? 1 : team->n_active; }
+uint32_t aeg_team_in_use(const aeg_team *team)
+{
+    /* relaxed: only the caller changes it */
+    return team == NULL ? 1 : atomic_load_explicit(&team->n_active, memory_order_relaxed);
+}
 
 void aeg_team_use(aeg_team *team, uint32_t n_active)
 {
+    const uint32_t before = aeg_team_in_use(team);
+    if (n_active == before)
+        return; /* also every call for a NULL team */
     atomic_store(&team->n_active, n_active);
-    futex_wake_all(&team->n_active);
+    if (n_active > before && atomic_load(&team->idle) > 0)
+        futex_wake_all(&team->n_active);
 }
 
 static void cut(aeg_team *team, uint32_t n, uint32_t grain, uint32_t n_active)

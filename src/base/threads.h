@@ -29,7 +29,8 @@ void aeg_team_close(aeg_team *team); /* NULL allowed; joins the workers */
 
 uint32_t aeg_team_size(const aeg_team *team);
 
-/* Run the jobs from now on with threads [0, n_active) only; the others sleep. 1 <= n_active <= size. Not during a job. */
+/* Run the jobs from now on with threads [0, n_active) only; the others sleep. 1 <= n_active <= size. Not during a job.
+ * Cheap: the kernel is asked only if a thread that is wanted again sleeps. A NULL team has one thread. */
 void aeg_team_use(aeg_team *team, uint32_t n_active);
 uint32_t aeg_team_in_use(const aeg_team *team);
 

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sched.h>
-
 #include "base/checked.h"
 #include "base/process.h"
+#include "base/processors.h"
 #include "engine/engine_parts.h"
 
 enum { DEFAULT_CTX = 4096, MAX_CHECKPOINTS = 64 };
 
 static const uint64_t LEAVE_FREE = 1ull << 30; /* of the machine's memory, when no budget is named */
-
-static uint32_t usable_processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return (uint32_t)AEG_MAX(1, CPU_COUNT(&set));
-}
 
 static aegis_status resolve_cpu(aeg_settings *s, const aegis_options *o, aegis_error *err)
 {
@@ -30,7 +21,7 @@ static aegis_status resolve_sizes(aeg_settings *s, const aegis_options *o, const
     if (s->n_ctx > hp->max_n_ctx)
         return aeg_fail(err, AEGIS_E_USAGE, "context of %u tokens, but the model was trained for %u", s->n_ctx,
                         hp->max_n_ctx);
-    s->n_threads = o->n_threads != 0 ? o->n_threads : AEG_MIN(usable_processors(), (uint32_t)AEG_MAX_THREADS);
+    s->n_threads = o->n_threads != 0 ? o->n_threads : aeg_usable_cores();
     if (s->n_threads > AEG_MAX_THREADS)
         return aeg_fail(err, AEGIS_E_USAGE, "threads: %u, expected 1 to %d", s->n_threads, AEG_MAX_THREADS);
     if (o->chunk > AEG_MAX_CHUNK)
