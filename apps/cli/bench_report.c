@@ -54,10 +54,10 @@ static json_t *settings_json(const aeg_bench_side *side, const aeg_bench_setup *
     for (int32_t i = 0; i < cli->kv && strchr(p, '|') != NULL; i++)
         p = strchr(p, '|') + 1;
     snprintf(kv_type, sizeof kv_type, "%.*s", (int)strcspn(p, "|"), p);
-    json_t *s = json_pack("{s:I, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:I}",
+    json_t *s = json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:I}",
                           "budget", (json_int_t)plan->budget_bytes, "n_ctx", (int)plan->n_ctx, "threads",
-                          (int)plan->n_threads, "chunk", (int)plan->chunk, "activations", activations[cli->activations],
-                          "kv_type", kv_type, "io", side->info.io, "prefetch", (int)cli->prefetch, "expert_slots",
+                          (int)plan->n_threads, "threads_used", (int)side->info.n_threads_used, "chunk", (int)plan->chunk,
+                          "activations", activations[cli->activations], "kv_type", kv_type, "io", side->info.io, "prefetch", (int)cli->prefetch, "expert_slots",
                           (int)plan->expert_slots, "pp", (int)setup->pp, "tg", (int)setup->tg, "repeats",
                           (int)setup->repeats, "tokens", token_names[setup->tokens], "seed", (json_int_t)setup->seed);
     const bool sim = cli->io == AEGIS_IO_SIM;
@@ -161,9 +161,9 @@ static void print_side(const aeg_bench_side *side, const aeg_bench_setup *setup)
     printf("\n");
     if (side->label != '\0')
         printf("%c: ", side->label - 'a' + 'A');
-    printf("%s, budget %s, %u threads, context %u, chunk %u, %u of %u experts in slots, reads by %s", side->path,
-           aeg_size_format(budget, p->budget_bytes), p->n_threads, p->n_ctx, p->chunk, p->expert_slots, p->n_experts_total,
-           side->info.io);
+    printf("%s, budget %s, decode with %u of %u threads, context %u, chunk %u, %u of %u experts in slots, reads by %s", side->path,
+           aeg_size_format(budget, p->budget_bytes), side->info.n_threads_used, p->n_threads, p->n_ctx, p->chunk, p->expert_slots,
+           p->n_experts_total, side->info.io);
     if (side->cli.io == AEGIS_IO_SIM)
         printf(" at %.2f GB/s, %.0f us", side->cli.sim_bytes_per_s * 1e-9, side->cli.sim_latency_us);
     if (side->cli.prefetch == 0)

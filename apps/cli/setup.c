@@ -47,9 +47,9 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
     aeg_ui_memory()->ceiling = info.caller_text_bytes; /* from here on every byte of ours is in the plan */
     if (cli->verbose) {
         aeg_setup_print_plan(&info.plan, stderr);
-        aeg_ui_say("%s opened in %.2f s: %s, %u layers, %u experts, kernels %s, reads by %s, %u threads", info.path,
+        aeg_ui_say("%s opened in %.2f s: %s, %u layers, %u experts, kernels %s, reads by %s, decode with %u of %u threads", info.path,
                    info.open_seconds, info.family, info.n_layers, info.n_experts, info.cpu, info.io,
-                   info.plan.n_threads);
+                   info.n_threads_used, info.plan.n_threads);
     }
     return AEGIS_OK;
 }

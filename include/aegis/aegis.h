@@ -44,7 +44,8 @@ typedef struct {
     uint64_t memory_bytes;      /* the budget of the whole process; 0: what is available less 1 GiB,
                                  * at most all-resident                                            */
     uint32_t n_ctx;             /* positions; 0: 4096 or the model's maximum if lower              */
-    uint32_t n_threads;         /* 0: one per processor this process may run on                    */
+    uint32_t n_threads;         /* 0: one per core this process may run on; opening measures how
+                                 * many of them decode steps use (n_threads_used of aegis_info)    */
     const char *cpu;            /* "scalar", "avx2", "avx512", "neon"; NULL: the best there is     */
     aegis_activations activations;
     aegis_kv kv;
@@ -107,6 +108,7 @@ typedef struct {
     int32_t top_k_sampling;
     double open_seconds;
     uint64_t caller_text_bytes; /* what the plan allows the caller for prompts and answers; 0: no plan */
+    uint32_t n_threads_used;    /* of plan.n_threads: by decode steps; prompts use all                 */
 } aegis_info;
 void aegis_engine_info(const aegis_engine *engine, aegis_info *info);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "engine/engine_parts.h"
+#include "model/tune.h"
 
 /* Engine objects themselves; what an engine holds is on its own counters. */
 static aeg_memory engines = { .name = "engines" };
@@ -81,6 +82,7 @@ static aegis_status open_parts(aegis_engine *e, const aegis_options *options, ae
     const aeg_accounts measured = e->accounts;
     AEG_TRY(aeg_accounts_map(&e->accounts, &measured, err));
     AEG_TRY(aeg_engine_build(e, err));
+    e->n_threads_used = e->settings.tune_threads ? aeg_model_tune(e->model) : e->settings.n_threads;
     aeg_text_set_ceilings(e);
     AEG_TRY(aeg_text_open(e, err));
     aeg_session_clear(&e->session);
@@ -138,7 +140,7 @@ void aegis_engine_info(const aegis_engine *e, aegis_info *info)
         .has_tokenizer = e->store->has_tokenizer, .has_template = e->store->has_template,
         .temperature = hp->temperature, .top_p = hp->top_p, .min_p = hp->min_p, .repeat_penalty = hp->repeat_penalty,
         .presence_penalty = hp->presence_penalty, .top_k_sampling = hp->top_k_sampling,
-        .open_seconds = e->open_seconds,
+        .open_seconds = e->open_seconds, .n_threads_used = e->n_threads_used,
         .caller_text_bytes = e->text_only ? 0 : aeg_text_caller_bytes(e->settings.n_ctx),
     };
     for (uint32_t i = 0; i < AEG_MIN(hp->n_eos, (uint32_t)AEG_ARRAY_LEN(info->eos)); i++)

@@ -24,6 +24,7 @@ typedef struct {
     uint64_t budget;
     uint32_t n_ctx, n_threads, chunk, n_slots, n_checkpoints;
     uint32_t cpu_mask;
+    bool tune_threads;         /* n_threads is what there is; decoding uses what is fastest */
     aeg_act_kind act;
     aeg_kv_kind kv;
     aeg_io_kind io;
@@ -63,6 +64,7 @@ struct aegis_engine {
     aeg_telemetry telemetry;
     aeg_streamer_stats streamer_base; /* subtracted by aegis_stats after a reset */
     aeg_io_stats io_base;
+    uint32_t n_threads_used;   /* of decode steps */
     double open_seconds;
 };
 

@@ -21,7 +21,8 @@ static aegis_status resolve_sizes(aeg_settings *s, const aegis_options *o, const
     if (s->n_ctx > hp->max_n_ctx)
         return aeg_fail(err, AEGIS_E_USAGE, "context of %u tokens, but the model was trained for %u", s->n_ctx,
                         hp->max_n_ctx);
-    s->n_threads = o->n_threads != 0 ? o->n_threads : aeg_usable_cores();
+    s->tune_threads = o->n_threads == 0;
+    s->n_threads = s->tune_threads ? aeg_usable_cores() : o->n_threads;
     if (s->n_threads > AEG_MAX_THREADS)
         return aeg_fail(err, AEGIS_E_USAGE, "threads: %u, expected 1 to %d", s->n_threads, AEG_MAX_THREADS);
     if (o->chunk > AEG_MAX_CHUNK)

@@ -122,6 +122,7 @@ aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *
     m->cfg = *cfg;
     m->hp = hp;
     m->family = family;
+    m->n_decode = cfg->n_threads;
     m->compute = (aeg_compute){ .kernels = cfg->kernels, .team = cfg->team, .act = cfg->act };
     uint32_t n_of[2] = { 0, 0 };
     for (uint32_t layer = 0; layer < hp->n_layers; layer++)
@@ -201,6 +202,7 @@ static aegis_status run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last,
 aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n, uint32_t pos0, bool last,
                                const aeg_watch *watch, aegis_error *err)
 {
+    aeg_team_use(m->cfg.team, n > AEG_DECODE_TOKENS ? m->cfg.n_threads : m->n_decode);
     AEG_TRY(embed_tokens(m, tokens, n, err));
     aeg_rope_fill(&m->rope, pos0, n);
     watch_hidden(m, watch, 0, n, pos0);

@@ -35,6 +35,7 @@ struct aeg_model {
     uint32_t n_logits;          /* rows of `logits` */
     float *logits;              /* [n_logits][vocab] */
     uint32_t last_logits;       /* row of the last token's */
+    uint32_t n_decode;          /* threads of a chunk of at most AEG_DECODE_TOKENS */
 };
 
 /* One file per family: a layer over a chunk, in terms of the shared blocks. */

@@ -40,6 +40,7 @@ PY
 bench --memory "$small" --prefetch off --ab "--prefetch auto --threads 1" --json
 json "j['engines'] == 'one after the other' and j['same_tokens'] is True"
 json "j['a']['settings']['prefetch'] == 0 and j['b']['settings']['prefetch'] == -1 and j['b']['settings']['threads'] == 1"
+json "j['b']['settings']['threads_used'] == 1 and 1 <= j['a']['settings']['threads_used'] <= j['a']['settings']['threads']"
 json "[r['seed'] for r in j['a']['runs']] == [r['seed'] for r in j['b']['runs']] == [1, 2]"
 json "abs(j['ratio_of_medians']['decode_tok_s'] * j['a']['decode_tok_s'] - j['b']['decode_tok_s']) < 1e-6 * j['b']['decode_tok_s']"
 json "j['median_of_pair_ratios']['decode_tok_s'] > 0"

@@ -235,6 +235,30 @@ static void nothing_on_the_token_path_allocates(void **state)
     aegis_engine_close(e);
 }
 
+static long allocations_of_open(uint32_t n_threads, uint32_t *n_planned)
+{
+    aegis_options o = small_options();
+    o.n_threads = n_threads;
+    const long before = n_allocations;
+    aegis_engine *e = t_engine_open(&o);
+    const long n = n_allocations - before;
+    aegis_info info;
+    aegis_engine_info(e, &info);
+    *n_planned = info.plan.n_threads;
+    aegis_engine_close(e);
+    return n;
+}
+
+static void measuring_threads_allocates_nothing(void **state)
+{
+    (void)state;
+    uint32_t n_auto, n_named;
+    allocations_of_open(0, &n_auto); /* the first one also fills what libraries keep */
+    const long with = allocations_of_open(0, &n_auto), without = allocations_of_open(n_auto, &n_named);
+    assert_int_equal(n_named, n_auto);
+    assert_int_equal(with, without);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +266,7 @@ int main(void)
         cmocka_unit_test(every_read_ends_early_in_turn),  cmocka_unit_test(the_next_request_works),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(nothing_on_the_token_path_allocates),
+        cmocka_unit_test(measuring_threads_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static aegis_options random_options(const subject *s)
     static const int32_t guesses[] = { 0, -1, 4, 8 };
     static const uint32_t chunks[] = { 0, 1, 3, 7, 16, 48 };
     aegis_options o = t_engine_options(s->store);
-    o.n_threads = (uint32_t)t_between(1, 5);
+    o.n_threads = (uint32_t)t_between(0, 5);
     o.n_ctx = N_CTX[t_below(3)];
     o.chunk = chunks[t_below(6)];
     o.io = ios[t_below(3)];
