@@ -5,7 +5,10 @@
 
 #include "base/checked.h"
 
-enum { MIN_ACT_BLOCK = 32 };
+enum {
+    MIN_ACT_BLOCK = 32,
+    GRAIN = 4, /* row blocks: the f32 kernels advance so many together, one alone waits for its own sums */
+};
 
 void aeg_act_room_init(aeg_act_room *room, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint64_t n_cols)
 {
@@ -145,6 +148,6 @@ void aeg_linear(const aeg_compute *c, const aeg_act_room *room, const float *x, 
             if (!reads_codes(c, &outs[i]))
                 add_part(&job, c, &outs[i], &plain, n);
         plain_done = true;
-        aeg_team_run(c->team, job.n_units, run_parts, &job);
+        aeg_team_run_grain(c->team, job.n_units, GRAIN, run_parts, &job);
     }
 }
