@@ -170,6 +170,14 @@ static float *scales(ops_world *w, uint32_t n)
     return x;
 }
 
+/* Scratch for coded rows, on a cache line as kernels/attention.h asks; buffers of a world lie anywhere. */
+static void *aligned_scratch(ops_world *w, size_t bytes)
+{
+    enum { LINE = 64 };
+    const uintptr_t p = (uintptr_t)ops_scratch(w, (bytes + LINE) / sizeof(float) + 1);
+    return (void *)((p + LINE - 1) / LINE * LINE);
+}
+
 static void run_codes(ops_world *w, void (*attend)(const aeg_attn_args *), aeg_kv_kind kind)
 {
     const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = 64u << ops_below(w, ops_below(w, 3) ? 2 : 4);
@@ -186,7 +194,7 @@ static void run_codes(ops_world *w, void (*attend)(const aeg_attn_args *), aeg_k
         .k = int8_codes(w, bytes), .v = int8_codes(w, bytes), .k_scale = scales(w, n), .v_scale = scales(w, n),
         .scale = 0.0625f / 127.0f, .out_m = ops_floats(w, n_queries), .out_l = ops_floats(w, n_queries),
         .acc = ops_floats(w, (size_t)n_queries * head_dim),
-        .scratch = ops_scratch(w, aeg_attn_scratch_bytes(kind, n_tokens, n_rep, head_dim) / sizeof(float)),
+        .scratch = aligned_scratch(w, aeg_attn_scratch_bytes(kind, n_tokens, n_rep, head_dim)),
     };
     attend(&a);
 }
