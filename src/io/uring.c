@@ -92,8 +92,11 @@ static void register_piece(aeg_io *io, uint64_t piece)
     for (uint64_t i = 0; i < MAX_PIECES; i++)
         if (u->pieces[i] == PIECE_NEW)
             u->pieces[i] = PIECE_REFUSED;
-    aeg_log(AEG_LOG_NOTICE, "%s read buffers are registered with io_uring (%s): locked-memory limit",
-            piece == 0 ? "no" : "not all", strerror(-rc));
+    static _Atomic bool told; /* once per process: a program may open several */
+    if (!told)
+        aeg_log(AEG_LOG_NOTICE, "%s read buffers are registered with io_uring (%s): locked-memory limit",
+                piece == 0 ? "no" : "not all", strerror(-rc));
+    told = true;
 }
 
 /* Index of the registered buffer that holds the whole range, or -1. */
