@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/checked.h"
+#include "model/blocks/norm.h"
 #include "model/model_parts.h"
 
 /* Enough to name the experts that fill the pause before a layer's own demand; a hundredth of the chunk's work. */
@@ -23,21 +24,10 @@ void aeg_guess_scratch_init(aeg_guess_scratch *s, aeg_arena *arena, const aeg_hp
 
 typedef struct {
     const aeg_model *m;
-    const float *norm;
-    uint32_t k, step;
+    uint32_t k;
 } guess_job;
 
 /* Units are representatives. */
-static void normalise(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
-{
-    const guess_job *j = ctx;
-    const aeg_hparams *hp = j->m->hp;
-    (void)thread;
-    for (uint32_t r = begin; r < end; r++)
-        j->m->compute.kernels->rmsnorm(j->m->guess.u + (size_t)r * hp->hidden_size,
-                                       j->m->x + (size_t)r * j->step * hp->hidden_size, j->norm, hp->hidden_size, hp->rms_eps);
-}
-
 static void choose(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const guess_job *j = ctx;
@@ -84,9 +74,9 @@ void aeg_model_guess(aeg_model *m, uint32_t layer, uint32_t n)
     const aeg_layer_weights *w = &m->weights.layers[layer];
     aeg_guess_scratch *s = &m->guess;
     const uint32_t rows = AEG_MIN(n, s->rows);
-    guess_job j = { .m = m, .norm = w->ffn_norm, .step = n / rows,
-                    .k = n > 1 || m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, hp->n_experts) };
-    aeg_team_run(m->compute.team, rows, normalise, &j);
+    guess_job j = { .m = m, .k = n > 1 || m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, hp->n_experts) };
+    aeg_norm_rows(&m->compute, s->u, m->x, (size_t)(n / rows) * hp->hidden_size, w->ffn_norm, rows, hp->hidden_size,
+                  hp->rms_eps);
     const aeg_linear_out out = { .w = &w->router, .y = s->logits, .y_stride = hp->n_experts, .exact = true };
     aeg_linear(&m->compute, &m->room, s->u, rows, hp->hidden_size, &out, 1);
     aeg_team_run(m->compute.team, rows, choose, &j);

@@ -176,7 +176,7 @@ static aegis_status run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last,
     const uint32_t norm_from = all_final ? 0 : from;
     if (norm_from < n)
         aeg_norm_rows(&m->compute, m->u + (size_t)norm_from * hp->hidden_size, m->x + (size_t)norm_from * hp->hidden_size,
-                      m->weights.final_norm, n - norm_from, hp->hidden_size, hp->rms_eps);
+                      hp->hidden_size, m->weights.final_norm, n - norm_from, hp->hidden_size, hp->rms_eps);
     if (watch != NULL && watch->final != NULL)
         for (uint32_t t = norm_from; t < n; t++)
             watch->final(watch->ctx, pos0 + t, m->u + (size_t)t * hp->hidden_size);

@@ -33,13 +33,13 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
     const aeg_hparams *hp = m->hp;
     const aeg_layer_weights *w = &m->weights.layers[layer];
 
-    aeg_norm_rows(&m->compute, m->u, m->x, w->mixer_norm, n, hp->hidden_size, hp->rms_eps);
+    aeg_norm_rows(&m->compute, m->u, m->x, hp->hidden_size, w->mixer_norm, n, hp->hidden_size, hp->rms_eps);
     run_mixer(m, layer, n, pos0);
     aeg_streamer_pump(m->cfg.streamer);
 
     const aeg_moe moe = { .c = &m->compute, .hp = hp, .experts = &m->cfg.store->experts,
                           .streamer = m->cfg.streamer, .s = &m->moe_scratch, .room = &m->room };
-    aeg_norm_rows(&m->compute, m->u, m->x, w->ffn_norm, n, hp->hidden_size, hp->rms_eps);
+    aeg_norm_rows(&m->compute, m->u, m->x, hp->hidden_size, w->ffn_norm, n, hp->hidden_size, hp->rms_eps);
     aeg_moe_route(&moe, w, m->u, n);
     if (watch != NULL && watch->router != NULL)
         for (uint32_t t = 0; t < n; t++)

@@ -12,14 +12,14 @@ bench() { expect 0 "bench $*" $AEGIS bench "$model" $runs "$@"; }
 bench --memory "$small" --json
 json "all(j[k] is not None and k in j['spread'] and k in j['q1'] and k in j['cold'] for k in ('prefill_tok_s', 'decode_tok_s', 'ttft_s', 'first_step_s', 'disk_bytes_per_token', 'hit_rate', 'disk_busy', 'wait_ms_per_token', 'compute_ms_per_token', 'peak_bytes'))"
 json "j['settings']['tokens'] == 'sampled' and [r['seed'] for r in j['runs']] == [1, 2] and j['settings']['seed'] == 1"
-json "all(r['q1'] if False else r['decode_tok_s'] > 0 for r in j['runs']) and j['q1']['decode_tok_s'] <= j['decode_tok_s'] <= j['q3']['decode_tok_s']"
+json "all(r['decode_tok_s'] > 0 for r in j['runs']) and j['q1']['decode_tok_s'] <= j['decode_tok_s'] <= j['q3']['decode_tok_s']"
 json "j['roof']['bytes_per_token'] > j['roof']['dense'] > 0 and j['roof']['share'] > 0"
 json "abs(j['dense_ms_per_token'] + j['expert_ms_per_token'] - j['compute_ms_per_token']) < 0.7 * j['compute_ms_per_token']"
 json "all(0 < j['machine'][k]['min'] <= j['machine'][k]['median'] <= j['machine'][k]['max'] for k in ('read_bandwidth_start', 'read_bandwidth_end'))"
 json "j['machine']['cores'] > 0 and j['machine']['memory_bytes'] > 0 and 'memory_limit' in j['machine'] and j['version'].startswith('0.')"
 json "j['bound_tok_s'] is None and j['predicted_decode_tok_s'] is None and j['machine']['disk_bytes_per_s'] is None" # no doctor yet
 bench --memory "$small" --sim-disk 1GB/s,20us --tokens greedy --json
-json "j['bound_tok_s'] > 0 and 0 < j['bound_share'] < 2 and j['predicted_decode_tok_s'] > 0 and j['predicted_at_measured_hits_tok_s'] > 0"
+json "j['bound_tok_s'] > 0 and 0 < j['bound_share'] < 1.2 and j['predicted_decode_tok_s'] > 0 and j['predicted_at_measured_hits_tok_s'] > 0"
 json "j['settings']['sim_bytes_per_s'] == 1e9 and j['settings']['sim_latency_us'] == 20 and j['settings']['tokens'] == 'greedy'"
 json "j['predicted_with_typical_hit_curve'] is True"
 bench --memory "$small" --tokens random

@@ -13,25 +13,7 @@
 #include "aegis/pack.h"
 #include "base/json.h"
 #include "expert/store.h"
-
-#define TINY AEGIS_SOURCE_DIR "/tests/data/qwen35moe-tiny"
-
-static char store_path[4096];
-static char *manifest; /* as packed */
-static size_t manifest_n;
-
-static int pack_once(void **state)
-{
-    (void)state;
-    aegis_error err = { 0 };
-    snprintf(store_path, sizeof store_path, "%s/store", t_folder());
-    if (aegis_pack(TINY, store_path, NULL, NULL, &err) != AEGIS_OK) {
-        print_error("%s\n", err.message);
-        return 1;
-    }
-    manifest = t_read_file(t_path(store_path, "manifest.json"), &manifest_n);
-    return 0;
-}
+#include "tiny_store.h"
 
 static int free_all(void **state)
 {

@@ -5,8 +5,8 @@
 
 #include "model/blocks/linear.h"
 
-/* y[n, width] = rmsnorm(x[n, width]) * w. y may be x. */
-void aeg_norm_rows(const aeg_compute *c, float *y, const float *x, const float *w, uint32_t n, uint32_t width,
-                   float eps);
+/* y[n, width] = rmsnorm(rows of x) * w. y may be x if the rows of x, x_stride floats apart, are next to each other. */
+void aeg_norm_rows(const aeg_compute *c, float *y, const float *x, size_t x_stride, const float *w, uint32_t n,
+                   uint32_t width, float eps);
 
 #endif
