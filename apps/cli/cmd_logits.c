@@ -17,7 +17,7 @@ enum { T_IDS, T_LOGITS, T_FINAL, T_HIDDEN, T_ROUTER };
 typedef struct {
     aegis_engine *engine;
     aeg_output out;
-    uint32_t n, from, vocab_size, top_k;
+    uint32_t n, from, vocab_size, top_k, n_dense_layers;
     uint32_t final_from;         /* first position that gets `final`                   */
     int32_t hidden, router;      /* numbers of these tensors, -1: not asked for        */
     aegis_status status;         /* of the first write that failed                     */
@@ -59,7 +59,7 @@ static void on_router(void *ctx, uint32_t layer, uint32_t pos, const uint16_t *i
     int32_t wide[MAX_TOP_K];
     for (uint32_t i = 0; i < w->top_k; i++)
         wide[i] = ids[i];
-    put(w, (uint32_t)w->router, (uint64_t)layer * w->n + pos, wide);
+    put(w, (uint32_t)w->router, (uint64_t)(layer - w->n_dense_layers) * w->n + pos, wide);
 }
 
 static aegis_status open_output(writer *w, const aeg_cli *cli, const aegis_info *info, aegis_error *err)
@@ -77,7 +77,7 @@ static aegis_status open_output(writer *w, const aeg_cli *cli, const aegis_info 
     }
     if (cli->router) {
         w->router = (int32_t)n;
-        t[n++] = (aeg_output_tensor){ "router", "I32", 3, { info->n_layers, w->n, info->top_k }, 0, 0 };
+        t[n++] = (aeg_output_tensor){ "router", "I32", 3, { info->n_layers - info->n_dense_layers, w->n, info->top_k }, 0, 0 };
     }
     return aeg_output_open(&w->out, cli->output, t, n, err);
 }
@@ -94,7 +94,8 @@ static aegis_status evaluate(const aeg_cli *cli, aegis_engine *engine, const uin
     if (cli->router && info.top_k > MAX_TOP_K)
         return aeg_fail(err, AEGIS_E_USAGE, "--router: %u experts per token, expected at most %d", info.top_k, MAX_TOP_K);
 
-    writer w = { .engine = engine, .n = (uint32_t)n, .vocab_size = info.vocab_size, .top_k = info.top_k, .err = err };
+    writer w = { .engine = engine, .n = (uint32_t)n, .vocab_size = info.vocab_size, .top_k = info.top_k,
+                 .n_dense_layers = info.n_dense_layers, .err = err };
     if (cli->last > 0 && cli->last < n)
         w.from = (uint32_t)n - cli->last;
     w.final_from = cli->hidden ? 0 : w.from;

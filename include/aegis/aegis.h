@@ -102,6 +102,7 @@ typedef struct {
     aegis_touched touched;
     const char *family, *cpu, *io, *path;   /* loans, as long as the engine */
     uint32_t vocab_size, hidden_size, n_layers, n_experts, top_k;
+    uint32_t n_dense_layers;    /* leading layers without experts */
     uint32_t n_eos, eos[8];
     bool has_tokenizer, has_template;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty; /* model defaults; < 0: not given */

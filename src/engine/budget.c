@@ -26,7 +26,7 @@ static aegis_status measure(aegis_engine *e, uint32_t chunk, uint32_t n_slots, u
 
 static uint32_t all_slots(const aegis_engine *e)
 {
-    return e->store->hparams.n_layers * e->store->hparams.n_experts;
+    return aeg_moe_layers(&e->store->hparams) * e->store->hparams.n_experts;
 }
 
 /* The smallest total that runs at this context: fewest slots, and the asked-for or the smallest chunk. */

@@ -22,7 +22,8 @@ void aeg_engine_touched(const aegis_engine *e, aegis_touched *out)
             out->shared_bytes += store->tensors[i].bytes;
     }
     for (uint32_t layer = 0; layer < hp->n_layers; layer++) {
-        out->expert_bytes += hp->top_k * (store->experts.gate_up_bytes[layer] + store->experts.down_bytes[layer]);
+        if (aeg_has_experts(hp, layer))
+            out->expert_bytes += hp->top_k * (store->experts.gate_up_bytes[layer] + store->experts.down_bytes[layer]);
         if (hp->mixer[layer] == AEG_MIXER_ATTENTION)
             out->kv_position_bytes += 2ull * hp->n_kv_heads * aeg_kv_read_bytes(&e->kv);
     }
@@ -47,9 +48,9 @@ void aeg_engine_predict(aegis_engine *e)
     else
         p->predicted_hit_rate = aeg_predict_typical_hit_rate(p->expert_slots, p->n_experts_total);
     const uint32_t position = m->position != 0 ? m->position : AEG_MIN((uint32_t)TYPICAL_POSITION, p->n_ctx);
-    const uint64_t uses = (uint64_t)hp->n_layers * hp->top_k;
+    const uint64_t uses = (uint64_t)aeg_moe_layers(hp) * hp->top_k;
     const aeg_predict_inputs in = {
-        .n_layers = hp->n_layers, .top_k = hp->top_k, .dense_bytes = t.dense_bytes, .shared_bytes = t.shared_bytes,
+        .n_layers = aeg_moe_layers(hp), .top_k = hp->top_k, .dense_bytes = t.dense_bytes, .shared_bytes = t.shared_bytes,
         .state_bytes = t.state_bytes + position * t.kv_position_bytes,
         .expert_bytes = uses > 0 ? t.expert_bytes / uses : 0, .record_bytes = t.record_bytes,
         .hit_rate = p->predicted_hit_rate, .read_bandwidth = m->read_bytes_per_s,

@@ -19,7 +19,7 @@ static void on_router(void *ctx, uint32_t layer, uint32_t pos, const uint16_t *i
 {
     const aegis_recorder *r = ctx;
     (void)pos;
-    aeg_trace_add(r->writer, layer, ids);
+    aeg_trace_add(r->writer, layer - r->engine->store->hparams.n_dense_layers, ids);
 }
 
 aegis_status aegis_recorder_open(aegis_recorder **out, aegis_engine *engine, const char *path, aegis_error *err)
@@ -29,7 +29,7 @@ aegis_status aegis_recorder_open(aegis_recorder **out, aegis_engine *engine, con
     if (engine->session.routes.router != NULL)
         return aeg_fail(err, AEGIS_E_USAGE, "routes file %s: this engine's routes are being recorded already", path);
     const aeg_hparams *h = &engine->store->hparams;
-    const aeg_trace_shape shape = { .n_layers = h->n_layers, .n_experts = h->n_experts, .top_k = h->top_k,
+    const aeg_trace_shape shape = { .n_layers = aeg_moe_layers(h), .n_experts = h->n_experts, .top_k = h->top_k,
                                     .model_key = engine->store->model_key };
     aegis_recorder *r = aeg_calloc(&recorders, 1, sizeof *r);
     if (r == NULL)
@@ -64,9 +64,9 @@ static aegis_status check_shape(const aeg_trace *t, const aeg_store *store, cons
 {
     const aeg_hparams *h = &store->hparams;
     const aeg_trace_shape *s = &t->shape;
-    if (s->n_layers != h->n_layers || s->n_experts != h->n_experts || s->top_k != h->top_k)
+    if (s->n_layers != aeg_moe_layers(h) || s->n_experts != h->n_experts || s->top_k != h->top_k)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: routes of %u layers, %u experts, top %u; the store has %u, %u, %u", path,
-                        s->n_layers, s->n_experts, s->top_k, h->n_layers, h->n_experts, h->top_k);
+                        s->n_layers, s->n_experts, s->top_k, aeg_moe_layers(h), h->n_experts, h->top_k);
     return AEGIS_OK;
 }
 

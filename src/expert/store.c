@@ -174,10 +174,10 @@ static aegis_status open_experts(aeg_store *store, const json_t *root, aegis_err
     uint64_t first = 0, second = 0, bytes = 0;
     AEG_TRY(aeg_json_get_object(root, "experts", "manifest.json", &o, err));
     AEG_TRY(aeg_json_get_array(o, "layers", where, &list, err));
-    if (json_array_size(list) != h->n_layers)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: %zu layers, expected %u", where, json_array_size(list), h->n_layers);
-    for (uint32_t layer = 0; layer < h->n_layers; layer++) {
-        AEG_TRY(open_expert_layer(store, layer, json_array_get(list, layer), err));
+    if (json_array_size(list) != aeg_moe_layers(h))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: %zu layers, expected %u", where, json_array_size(list), aeg_moe_layers(h));
+    for (uint32_t layer = h->n_dense_layers; layer < h->n_layers; layer++) {
+        AEG_TRY(open_expert_layer(store, layer, json_array_get(list, layer - h->n_dense_layers), err));
         first = AEG_MAX(first, x->gate_up_bytes[layer]);
         second = AEG_MAX(second, x->down_bytes[layer]);
     }
@@ -185,7 +185,7 @@ static aegis_status open_experts(aeg_store *store, const json_t *root, aegis_err
     second = aeg_align_up(second, AEG_STORE_ALIGN);
     AEG_TRY(aeg_manifest_expect(o, "down_offset", where, first, &x->down_offset, err));
     AEG_TRY(aeg_manifest_expect(o, "record_bytes", where, first + second, &x->record_bytes, err));
-    if (!aeg_mul(x->record_bytes, (uint64_t)h->n_layers * h->n_experts, &bytes) || bytes > INT64_MAX)
+    if (!aeg_mul(x->record_bytes, (uint64_t)aeg_moe_layers(h) * h->n_experts, &bytes) || bytes > INT64_MAX)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: more bytes than a file can have", where);
     return aeg_manifest_expect(o, "bytes", where, bytes, &store->file_bytes[AEG_FILE_EXPERTS], err);
 }

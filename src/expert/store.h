@@ -31,7 +31,8 @@ typedef enum {
 /* Canonical names (N = layer):  final_norm, lm_head, layers.N.mixer_norm, layers.N.ffn_norm,
  *   layers.N.gdn.{qkv,z,b,a,out} matrices, layers.N.gdn.{conv,a_log,dt_bias,norm} vectors,
  *   layers.N.attn.{q,k,v,o} matrices, layers.N.attn.{q_norm,k_norm} vectors,
- *   layers.N.router, layers.N.shared.{gate,up,down}, layers.N.shared_gate [1, hidden] matrices.
+ *   layers.N.router, layers.N.shared.{gate,up,down}, layers.N.shared_gate [1, hidden] matrices; further ones and their
+ *   shapes: format/layout.h.
  * Vectors are kind AEG_W_F32, n_rows = 1, plain f32 values in order (NOT x16 tiles); norm weights are the plain
  * multiplier ("+1" folded in). gdn.conv is [4][channels] f32, oldest tap first, stored as a vector of
  * 4*channels. */
@@ -45,9 +46,10 @@ typedef struct {
 } aeg_store_tensor;
 
 /* Every record of experts.bin has the same size. Record of (layer, expert) starts at
- * (layer*n_experts + expert) * record_bytes. Part 1 at +0: gate and up row blocks interleaved (gate block 0,
+ * ((layer - n_dense_layers) * n_experts + expert) * record_bytes. Part 1 at +0: gate and up row blocks interleaved (gate block 0,
  * up block 0, gate block 1, ...); part 2 at +down_offset: down row blocks. Both parts and the record are
- * multiples of 4096. Types may differ by layer; a layer's bytes may be smaller than the parts' room. */
+ * multiples of 4096. Types may differ by layer; a layer's bytes may be smaller than the parts' room. Arrays are indexed by
+ * the model's layer; entries of layers without experts are 0. */
 typedef struct {
     uint64_t record_bytes, down_offset;
     aeg_weight_type gate_up[AEG_MAX_LAYERS], down[AEG_MAX_LAYERS];

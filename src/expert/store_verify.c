@@ -99,10 +99,10 @@ static aegis_status verify_experts(verifier *v, aegis_error *err)
     const aeg_store *s = v->store;
     const uint64_t layer_bytes = s->experts.record_bytes * s->hparams.n_experts;
     AEG_TRY(open_file(v, aeg_store_file_name(AEG_FILE_EXPERTS), err));
-    for (uint32_t layer = 0; layer < s->hparams.n_layers; layer++) {
+    for (uint32_t layer = s->hparams.n_dense_layers; layer < s->hparams.n_layers; layer++) {
         char what[32];
         snprintf(what, sizeof what, "layer %u", layer);
-        AEG_TRY(check_range(v, layer * layer_bytes, layer_bytes, s->experts.xxh3[layer], what, err));
+        AEG_TRY(check_range(v, (layer - s->hparams.n_dense_layers) * layer_bytes, layer_bytes, s->experts.xxh3[layer], what, err));
     }
     return close_file(v, s->file_bytes[AEG_FILE_EXPERTS], err);
 }

@@ -26,7 +26,7 @@ static aegis_status check_config(const aeg_streamer_config *cfg, aegis_error *er
         e->down_offset % AEG_IO_ALIGN != 0 || e->down_offset > e->record_bytes)
         return aeg_fail(err, AEGIS_E_MODEL, "expert record: %llu bytes, down part at %llu, expected multiples of %d below 4 GiB",
                         (unsigned long long)e->record_bytes, (unsigned long long)e->down_offset, AEG_IO_ALIGN);
-    for (uint32_t layer = 0; layer < h->n_layers; layer++)
+    for (uint32_t layer = h->n_dense_layers; layer < h->n_layers; layer++)
         if (e->gate_up_bytes[layer] > e->down_offset || e->down_bytes[layer] > e->record_bytes - e->down_offset)
             return aeg_fail(err, AEGIS_E_MODEL, "layer %u: expert parts of %llu and %llu bytes do not fit their record",
                             layer, (unsigned long long)e->gate_up_bytes[layer], (unsigned long long)e->down_bytes[layer]);
@@ -46,11 +46,11 @@ aegis_status aeg_streamer_init(aeg_streamer **out, aeg_arena *arena, aeg_arena *
     AEG_TRY(check_config(cfg, err));
     const aeg_hparams *h = &cfg->store->hparams;
     const aeg_store_experts *e = &cfg->store->experts;
-    const aeg_slots_config pool = { .n_slots = cfg->n_slots, .n_keys = h->n_layers * h->n_experts,
+    const aeg_slots_config pool = { .n_slots = cfg->n_slots, .n_keys = aeg_moe_layers(h) * h->n_experts,
                                     .n_experts = h->n_experts,
                                     .half_life = aeg_slots_half_life(h->n_experts, h->top_k) };
     aeg_streamer *s = AEG_ARENA_ARRAY(arena, aeg_streamer, 1);
-    aeg_streamer made = { .n_layers = h->n_layers, .n_experts = h->n_experts, .top_k = h->top_k,
+    aeg_streamer made = { .first_layer = h->n_dense_layers, .n_layers = h->n_layers, .n_experts = h->n_experts, .top_k = h->top_k,
                           .n_slots = cfg->n_slots, .max_demand = cfg->max_demand, .file = cfg->file, .record_bytes = e->record_bytes,
                           .down_offset = e->down_offset, .split_bytes = cfg->split_bytes, .experts = e, .io = cfg->io,
                           .predictor = { .prefetch = cfg->prefetch }, .telemetry = cfg->telemetry,
@@ -147,9 +147,9 @@ static aegis_status check_demand(const aeg_streamer *s, uint32_t layer, const ui
     if (d->n_done < d->n)
         return aeg_fail(err, AEGIS_E_RUNTIME, "layer %u: experts demanded while %u of %u of layer %u are not done", layer,
                         d->n - d->n_done, d->n, d->layer);
-    if (layer >= s->n_layers || n > s->max_demand)
-        return aeg_fail(err, AEGIS_E_USAGE, "layer %u of %u: %u experts demanded, expected at most %u", layer,
-                        s->n_layers, n, s->max_demand);
+    if (!aeg_streamer_has_layer(s, layer) || n > s->max_demand)
+        return aeg_fail(err, AEGIS_E_USAGE, "layer %u: %u experts demanded, expected layers %u to %u and at most %u", layer,
+                        n, s->first_layer, s->n_layers - 1, s->max_demand);
     for (uint32_t i = 0; i < n; i++)
         if (experts[i] >= s->n_experts || (i > 0 && experts[i] <= experts[i - 1]))
             return aeg_fail(err, AEGIS_E_USAGE, "layer %u: expert %u at place %u, expected ascending ids below %u", layer,
@@ -371,7 +371,7 @@ aeg_streamer_stats aeg_streamer_get_stats(const aeg_streamer *s) { return s->sta
 
 bool aeg_streamer_resident(const aeg_streamer *s, uint32_t layer, uint32_t expert)
 {
-    if (layer >= s->n_layers || expert >= s->n_experts)
+    if (!aeg_streamer_has_layer(s, layer) || expert >= s->n_experts)
         return false;
     const uint32_t slot = aeg_slots_find(s->slots, aeg_streamer_key(s, layer, expert));
     return slot != AEG_NO_SLOT && aeg_slots_state(s->slots, slot) == AEG_SLOT_READY;

@@ -37,7 +37,7 @@ void aeg_streamer_pump_guesses(aeg_streamer *s)
 {
     if (s->waiting_head == s->n_waiting)
         return;
-    while (s->waiting_head < s->n_waiting && guesses_run(s) && aeg_streamer_has_room(s, s->waiting[s->waiting_head] / s->n_experts)) {
+    while (s->waiting_head < s->n_waiting && guesses_run(s) && aeg_streamer_has_room(s, aeg_streamer_layer(s, s->waiting[s->waiting_head]))) {
         const uint32_t key = s->waiting[s->waiting_head++];
         if (aeg_slots_find(s->slots, key) != AEG_NO_SLOT || s->n_guessed == s->max_demand)
             continue;
@@ -61,7 +61,7 @@ void aeg_streamer_close_guesses(aeg_streamer *s, uint32_t layer)
         const uint32_t key = s->guessed[k], slot = aeg_slots_find(s->slots, key);
         if (slot == AEG_NO_SLOT || s->uses[slot].guess == GUESS_NONE)
             continue;
-        if (key / s->n_experts == layer)
+        if (aeg_streamer_layer(s, key) == layer)
             aeg_streamer_close_guess(s, slot, true);
         else
             s->guessed[kept++] = key;
@@ -72,7 +72,7 @@ void aeg_streamer_close_guesses(aeg_streamer *s, uint32_t layer)
 void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts, uint32_t n)
 {
     uint32_t limit = aeg_predictor_limit(&s->predictor);
-    if (limit == 0 || layer >= s->n_layers)
+    if (limit == 0 || !aeg_streamer_has_layer(s, layer))
         return;
     if (s->predictor.prefetch > 0 && !s->demand.ordered)
         n = AEG_MIN(n, limit);

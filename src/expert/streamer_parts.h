@@ -49,6 +49,7 @@ typedef struct {
 } demand;
 
 struct aeg_streamer {
+    uint32_t first_layer; /* with experts: keys count from there; layers are the model's everywhere else */
     uint32_t n_layers, n_experts, top_k, n_slots, max_demand, file, depth, window;
     uint64_t record_bytes, down_offset, split_bytes;
     const aeg_store_experts *experts;
@@ -73,7 +74,14 @@ struct aeg_streamer {
 
 static inline uint32_t aeg_streamer_key(const aeg_streamer *s, uint32_t layer, uint32_t expert)
 {
-    return layer * s->n_experts + expert;
+    return (layer - s->first_layer) * s->n_experts + expert;
+}
+
+static inline uint32_t aeg_streamer_layer(const aeg_streamer *s, uint32_t key) { return s->first_layer + key / s->n_experts; }
+
+static inline bool aeg_streamer_has_layer(const aeg_streamer *s, uint32_t layer)
+{
+    return layer >= s->first_layer && layer < s->n_layers;
 }
 
 /* Is there room in the queue for a record of `layer`? */

@@ -31,7 +31,7 @@ void aeg_streamer_queue_reads(aeg_streamer *s, uint32_t slot)
 {
     const uint32_t key = aeg_slots_key(s->slots, slot);
     uint64_t at[MAX_PARTS], bytes[MAX_PARTS];
-    const uint32_t n = plan_reads(s, key / s->n_experts, at, bytes);
+    const uint32_t n = plan_reads(s, aeg_streamer_layer(s, key), at, bytes);
     s->uses[slot].parts = (uint8_t)n;
     s->uses[slot].os_code = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -277,9 +277,6 @@ static aegis_status get_generation(aeg_config *c, const char *folder, const json
     char full[AEG_PATH_MAX];
     json_t *g = NULL;
     AEG_TRY(aeg_path_join(full, folder, generation_path, err));
-    h->bos_id = -1;
-    h->temperature = h->top_p = h->min_p = h->repeat_penalty = h->presence_penalty = -1;
-    h->top_k_sampling = -1;
     if (aeg_file_exists(full)) {
         AEG_TRY(parse_file(&g, folder, generation_path, c->memory, err));
         aegis_status status = get_eos(h, g, generation_path, err);
@@ -405,6 +402,7 @@ static aegis_status fill(aeg_config *c, const char *folder, const json_t *root, 
         text = root; /* text-only conversions are flat */
     if (!json_is_object(text))
         return aeg_fail(err, AEGIS_E_MODEL, "%s: 'text_config' is not an object", path);
+    aeg_hparams_init(&c->hparams);
     memcpy(c->hparams.family, "qwen35moe", sizeof "qwen35moe");
     AEG_TRY(get_text(&c->hparams, text, err));
     AEG_TRY(optional_bool(root, "tie_word_embeddings", &c->tie_embeddings, err));

@@ -31,7 +31,7 @@ static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config 
     const aeg_hparams *hp = &cfg->store->hparams;
     const uint64_t mark = aeg_align_up(arena->used, AEG_CACHE_LINE);
     uint64_t end = mark;
-    bool has[2] = { false, false };
+    bool has[AEG_N_MIXERS] = { false };
     for (uint32_t layer = 0; layer < hp->n_layers; layer++)
         has[hp->mixer[layer]] = true;
 
@@ -108,7 +108,7 @@ aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *
     const aeg_hparams *hp = &cfg->store->hparams;
     const aeg_family *family = find_family(hp->family);
     if (family == NULL)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: family '%s', expected qwen35moe", cfg->store->path, hp->family);
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: no forward pass for family '%s'", cfg->store->path, hp->family);
 
     aeg_model *m = AEG_ARENA_ARRAY(activations, aeg_model, 1);
     /* Rounded up so that the last read may be a whole block. */
@@ -124,7 +124,7 @@ aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *
     m->family = family;
     m->n_decode = cfg->n_threads;
     m->compute = (aeg_compute){ .kernels = cfg->kernels, .team = cfg->team, .act = cfg->act };
-    uint32_t n_of[2] = { 0, 0 };
+    uint32_t n_of[AEG_N_MIXERS] = { 0 };
     for (uint32_t layer = 0; layer < hp->n_layers; layer++)
         m->mixer_index[layer] = n_of[hp->mixer[layer]]++;
     AEG_TRY(aeg_model_bind(&m->weights, m->weights.layers, cfg->store, bytes, err));

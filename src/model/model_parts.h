@@ -28,7 +28,7 @@ struct aeg_model {
     union {                     /* one block runs at a time: they share the same bytes           */
         aeg_gdn_scratch gdn;
         aeg_attn_scratch attn;
-    } mixer_scratch[2];         /* by aeg_mixer */
+    } mixer_scratch[AEG_N_MIXERS];         /* by aeg_mixer */
     aeg_moe_scratch moe_scratch;
     aeg_guess_scratch guess;
     uint8_t *embed_row;         /* one stored row */

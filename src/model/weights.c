@@ -79,8 +79,34 @@ static aegis_status bind_attention(const binder *b, aeg_attn_weights *a)
     AEG_TRY(matrix(b, "attn.k", kv, hp->hidden_size, &a->k));
     AEG_TRY(matrix(b, "attn.v", kv, hp->hidden_size, &a->v));
     AEG_TRY(matrix(b, "attn.o", hp->hidden_size, q, &a->o));
-    AEG_TRY(vector(b, "attn.q_norm", hp->head_dim, &a->q_norm));
-    return vector(b, "attn.k_norm", hp->head_dim, &a->k_norm);
+    if (hp->qk_norm == AEG_QK_NORM_NONE)
+        return AEGIS_OK;
+    const bool full = hp->qk_norm == AEG_QK_NORM_FULL;
+    AEG_TRY(vector(b, "attn.q_norm", full ? q : hp->head_dim, &a->q_norm));
+    return vector(b, "attn.k_norm", full ? kv : hp->head_dim, &a->k_norm);
+}
+
+static aegis_status bind_dense(const binder *b, aeg_layer_weights *w)
+{
+    const aeg_hparams *hp = &b->store->hparams;
+    AEG_TRY(matrix(b, "dense.gate", hp->dense_width, hp->hidden_size, &w->dense_gate));
+    AEG_TRY(matrix(b, "dense.up", hp->dense_width, hp->hidden_size, &w->dense_up));
+    return matrix(b, "dense.down", hp->hidden_size, hp->dense_width, &w->dense_down);
+}
+
+static aegis_status bind_experts(const binder *b, aeg_layer_weights *w)
+{
+    const aeg_hparams *hp = &b->store->hparams;
+    AEG_TRY(matrix(b, "router", hp->n_experts, hp->hidden_size, &w->router));
+    if (hp->router_bias)
+        AEG_TRY(vector(b, "router_bias", hp->n_experts, &w->router_bias));
+    if (hp->shared_width == 0)
+        return AEGIS_OK;
+    if (hp->shared_gated)
+        AEG_TRY(matrix(b, "shared_gate", 1, hp->hidden_size, &w->shared_gate));
+    AEG_TRY(matrix(b, "shared.gate", hp->shared_width, hp->hidden_size, &w->shared_gate_proj));
+    AEG_TRY(matrix(b, "shared.up", hp->shared_width, hp->hidden_size, &w->shared_up));
+    return matrix(b, "shared.down", hp->hidden_size, hp->shared_width, &w->shared_down);
 }
 
 static aegis_status bind_layer(binder *b, uint32_t layer, aeg_layer_weights *w)
@@ -93,13 +119,7 @@ static aegis_status bind_layer(binder *b, uint32_t layer, aeg_layer_weights *w)
         AEG_TRY(bind_gdn(b, &w->gdn));
     else
         AEG_TRY(bind_attention(b, &w->attn));
-    AEG_TRY(matrix(b, "router", hp->n_experts, hp->hidden_size, &w->router));
-    if (hp->shared_width == 0)
-        return AEGIS_OK;
-    AEG_TRY(matrix(b, "shared_gate", 1, hp->hidden_size, &w->shared_gate));
-    AEG_TRY(matrix(b, "shared.gate", hp->shared_width, hp->hidden_size, &w->shared_gate_proj));
-    AEG_TRY(matrix(b, "shared.up", hp->shared_width, hp->hidden_size, &w->shared_up));
-    return matrix(b, "shared.down", hp->hidden_size, hp->shared_width, &w->shared_down);
+    return aeg_has_experts(hp, layer) ? bind_experts(b, w) : bind_dense(b, w);
 }
 
 aegis_status aeg_model_bind(aeg_model_weights *out, aeg_layer_weights *layers, const aeg_store *store,

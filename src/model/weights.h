@@ -14,7 +14,7 @@ typedef struct {
 
 typedef struct {
     aeg_weights q, k, v, o;
-    const float *q_norm, *k_norm;           /* [head_dim] */
+    const float *q_norm, *k_norm;           /* [head_dim], or [all heads] with AEG_QK_NORM_FULL; NULL without norms */
 } aeg_attn_weights;
 
 typedef struct {
@@ -24,8 +24,10 @@ typedef struct {
         aeg_attn_weights attn;
     };
     aeg_weights router;                     /* [n_experts, hidden] */
-    aeg_weights shared_gate;                /* [1, hidden]; n_rows 0 without a shared expert */
-    aeg_weights shared_gate_proj, shared_up, shared_down;
+    const float *router_bias;               /* [n_experts], or NULL */
+    aeg_weights shared_gate;                /* [1, hidden]; n_rows 0 if the shared expert has none */
+    aeg_weights shared_gate_proj, shared_up, shared_down; /* n_rows 0 without a shared expert */
+    aeg_weights dense_gate, dense_up, dense_down; /* of a layer without experts, in place of all the above */
 } aeg_layer_weights;
 
 typedef struct {

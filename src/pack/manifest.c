@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "format/hparams_io.h"
+
 static void add_u32s(aeg_text *t, const uint32_t *values, uint32_t n)
 {
     aeg_text_add(t, "[");
@@ -32,6 +34,25 @@ static double shortest(float value)
     return strtod(number, NULL);
 }
 
+/* What the family uses, that is where it differs from a model that does not. */
+static void add_optional(aeg_text *t, const aeg_hparams *h)
+{
+    aeg_hparams unused;
+    aeg_hparams_init(&unused);
+    for (size_t i = 0; i < aeg_n_hparams_optional; i++) {
+        const aeg_hparams_field *f = &aeg_hparams_optional[i];
+        const char *at = (const char *)h + f->offset;
+        if (aeg_hparams_same(f, h, &unused))
+            continue;
+        switch (f->kind) {
+        case AEG_FIELD_U32: aeg_text_add(t, ",\n  \"%s\": %u", f->name, *(const uint32_t *)(const void *)at); break;
+        case AEG_FIELD_F32: add_float(t, f->name, shortest(*(const float *)(const void *)at)); break;
+        case AEG_FIELD_BOOL: aeg_text_add(t, ",\n  \"%s\": %s", f->name, *(const bool *)at ? "true" : "false"); break;
+        case AEG_FIELD_CHOICE: aeg_text_add(t, ",\n  \"%s\": \"%s\"", f->name, f->choices[*(const uint8_t *)at]); break;
+        }
+    }
+}
+
 void aeg_manifest_hparams(aeg_text *t, const aeg_hparams *h)
 {
     const struct {
@@ -50,7 +71,7 @@ void aeg_manifest_hparams(aeg_text *t, const aeg_hparams *h)
         aeg_text_add(t, ",\n  \"%s\": %u", numbers[i].name, numbers[i].value);
     aeg_text_add(t, ",\n  \"mixers\": \"");
     for (uint32_t i = 0; i < h->n_layers; i++)
-        aeg_text_add(t, "%c", h->mixer[i] == AEG_MIXER_ATTENTION ? 'a' : 'g');
+        aeg_text_add(t, "%c", aeg_mixer_letters[h->mixer[i]]);
     aeg_text_add(t, "\",\n  \"attn_gate\": %s,\n  \"gdn_v_tiled\": %s,\n  \"norm_top_k\": %s",
                  h->attn_gate ? "true" : "false", h->gdn_v_tiled ? "true" : "false", h->norm_top_k ? "true" : "false");
     aeg_text_add(t, ",\n  \"mrope_section\": ");
@@ -65,6 +86,7 @@ void aeg_manifest_hparams(aeg_text *t, const aeg_hparams *h)
     aeg_text_add(t, ",\n  \"top_k_sampling\": %d", h->top_k_sampling);
     add_float(t, "repeat_penalty", h->repeat_penalty);
     add_float(t, "presence_penalty", h->presence_penalty);
+    add_optional(t, h);
     aeg_text_add(t, "\n }");
 }
 
@@ -97,10 +119,11 @@ static void add_experts(aeg_text *t, const aeg_plan *p)
     aeg_text_add(t, ",\n \"experts\": {\n  \"bytes\": %" PRIu64 ",\n  \"record_bytes\": %" PRIu64
                  ",\n  \"down_offset\": %" PRIu64 ",\n  \"layers\": [", p->file_bytes[AEG_FILE_EXPERTS], p->record_bytes,
                  p->down_offset);
-    for (uint32_t i = 0; i < p->config.hparams.n_layers; i++) {
+    const uint32_t first = p->config.hparams.n_dense_layers;
+    for (uint32_t i = first; i < p->config.hparams.n_layers; i++) {
         const aeg_plan_layer *l = &p->layers[i];
         aeg_text_add(t, "%s\n   {\"gate_up\": \"%s\", \"gate_up_bytes\": %" PRIu64 ", \"down\": \"%s\", \"down_bytes\": %"
-                     PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}", i == 0 ? "" : ",",
+                     PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}", i == first ? "" : ",",
                      aeg_weight_type_text(gate_up, l->gate_up), l->gate_up_bytes, aeg_weight_type_text(down, l->down),
                      l->down_bytes, l->xxh3);
     }

@@ -62,6 +62,8 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
     }
     AEG_TRY(aeg_names_matrix(&p->names, e, &t->matrix, err));
     t->out = target_type(p, t->matrix.type, dense_bits, e->part == AEG_PART_ROUTER || e->part == AEG_PART_SHARED_GATE);
+    if (aeg_part_delicate(e->part))
+        t->out = t->matrix.type;
     AEG_TRY(check_width(&t->matrix, t->out, err));
     t->bytes = aeg_matrix_bytes(t->out, e->n_rows, e->n_cols);
     need(p, t->matrix.type, t->out, e->n_cols);
@@ -146,14 +148,14 @@ static aegis_status plan_experts(aeg_plan *p, int expert_bits, aegis_error *err)
     p->layers = aeg_calloc(p->memory, h->n_layers, sizeof *p->layers);
     if (p->layers == NULL)
         return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u layers", h->n_layers);
-    for (uint32_t layer = 0; layer < h->n_layers; layer++) {
+    for (uint32_t layer = h->n_dense_layers; layer < h->n_layers; layer++) {
         AEG_TRY(plan_layer(p, layer, expert_bits, err));
         first = AEG_MAX(first, p->layers[layer].gate_up_bytes);
         second = AEG_MAX(second, p->layers[layer].down_bytes);
     }
     p->down_offset = aeg_align_up(first, AEG_STORE_ALIGN);
     p->record_bytes = p->down_offset + aeg_align_up(second, AEG_STORE_ALIGN);
-    if (!aeg_mul(p->record_bytes, (uint64_t)h->n_layers * h->n_experts, &bytes) || bytes > INT64_MAX)
+    if (!aeg_mul(p->record_bytes, (uint64_t)aeg_moe_layers(h) * h->n_experts, &bytes) || bytes > INT64_MAX)
         return aeg_fail(err, AEGIS_E_MODEL, "the experts need more bytes than a file can have");
     p->file_bytes[AEG_FILE_EXPERTS] = bytes;
     return AEGIS_OK;

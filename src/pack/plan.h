@@ -45,7 +45,7 @@ typedef struct {
     aeg_names names;
     uint32_t n_tensors, n_vision;
     aeg_plan_tensor *tensors;
-    aeg_plan_layer *layers;
+    aeg_plan_layer *layers;   /* [n_layers]; those without experts are 0 */
     aeg_plan_vision *vision;
     aeg_source_matrix embed;
     aeg_weight_type embed_out;

@@ -50,8 +50,8 @@ static void show_store(aeg_text *t, const aeg_store *s)
     aeg_text_add(t, "},\n \"embed\": {\"type\": \"%s\", \"rows\": %u, \"cols\": %u, \"row_bytes\": %" PRIu64 "},\n",
                  aeg_weight_type_text(type, s->embed.type), s->embed.n_rows, s->embed.n_cols, s->embed.row_bytes);
     aeg_text_add(t, " \"record_bytes\": %" PRIu64 ",\n \"experts\": [", s->experts.record_bytes);
-    for (uint32_t i = 0; i < s->hparams.n_layers; i++)
-        add_expert_layer(t, i == 0, s->experts.gate_up[i], s->experts.down[i],
+    for (uint32_t i = s->hparams.n_dense_layers; i < s->hparams.n_layers; i++)
+        add_expert_layer(t, i == s->hparams.n_dense_layers, s->experts.gate_up[i], s->experts.down[i],
                          s->experts.gate_up_bytes[i] + s->experts.down_bytes[i]);
     aeg_text_add(t, "\n ],\n \"tensors\": [");
     for (uint32_t i = 0; i < s->n_tensors; i++)
@@ -71,9 +71,9 @@ static void show_source(aeg_text *t, const aeg_plan *p)
     aeg_text_add(t, ",\n \"source_bytes\": %" PRIu64 ",\n \"vision_tensors\": %u,\n", p->source_bytes, p->n_vision);
     aeg_text_add(t, " \"embed\": {\"type\": \"%s\", \"rows\": %u, \"cols\": %u},\n \"experts\": [",
                  aeg_weight_type_text(type, p->embed.type), p->embed.n_rows, p->embed.n_cols);
-    for (uint32_t i = 0; i < h->n_layers; i++) {
+    for (uint32_t i = h->n_dense_layers; i < h->n_layers; i++) {
         const aeg_plan_layer *l = &p->layers[i];
-        add_expert_layer(t, i == 0, l->gate_up_in, l->down_in,
+        add_expert_layer(t, i == h->n_dense_layers, l->gate_up_in, l->down_in,
                          2 * (uint64_t)h->expert_width * aeg_plan_row_bytes(l->gate_up_in, h->hidden_size) +
                              h->hidden_size * (uint64_t)aeg_plan_row_bytes(l->down_in, h->expert_width));
     }

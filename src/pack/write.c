@@ -250,7 +250,7 @@ static aegis_status write_layer(aeg_pack_writer *w, uint32_t layer, aegis_error 
 aegis_status aeg_write_experts(aeg_pack_writer *w, aegis_error *err)
 {
     AEG_TRY(open_file(w, AEG_FILE_EXPERTS, err));
-    for (uint32_t layer = 0; layer < w->plan->config.hparams.n_layers; layer++)
+    for (uint32_t layer = w->plan->config.hparams.n_dense_layers; layer < w->plan->config.hparams.n_layers; layer++)
         AEG_TRY(write_layer(w, layer, err));
     return close_file(w, err);
 }
