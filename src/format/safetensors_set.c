@@ -31,8 +31,8 @@ char *aeg_st_join(aeg_memory *memory, const char *folder, const char *name)
 
 static aegis_status add_name(aeg_st_names *names, const char *name, aegis_error *err)
 {
-    if (names->n == AEG_ST_MAX_FILES)
-        return aeg_fail(err, AEGIS_E_MODEL, "more than %d safetensors files", AEG_ST_MAX_FILES);
+    if (names->n == AEG_SOURCE_MAX_FILES)
+        return aeg_fail(err, AEGIS_E_MODEL, "more than %d safetensors files", AEG_SOURCE_MAX_FILES);
     if (names->n == names->capacity) {
         const uint32_t n = names->capacity == 0 ? 16 : 2 * names->capacity;
         char **grown = aeg_realloc(names->memory, names->name, n * sizeof *grown);
@@ -121,8 +121,8 @@ static aegis_status file_index(aeg_st_names *names, const char *name, uint32_t *
 
 static aegis_status add_mapped(aeg_st_names *names, aeg_st_mapped m, aegis_error *err)
 {
-    if (names->n_mapped == AEG_ST_MAX_TENSORS)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: more than %d tensors", index_name, AEG_ST_MAX_TENSORS);
+    if (names->n_mapped == AEG_SOURCE_MAX_TENSORS)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: more than %d tensors", index_name, AEG_SOURCE_MAX_TENSORS);
     if (names->n_mapped == names->mapped_capacity) {
         const uint32_t n = names->mapped_capacity == 0 ? 256 : 2 * names->mapped_capacity;
         aeg_st_mapped *grown = aeg_realloc(names->memory, names->mapped, n * sizeof *grown);
@@ -141,7 +141,7 @@ static aegis_status get_weight_map(aeg_st_names *names, aeg_scan *s, const char 
     for (bool more = !aeg_scan_take(s, '}'); more;) {
         char *tensor, *file;
         aeg_st_mapped m;
-        AEG_TRY(aeg_scan_string(s, &tensor, AEG_ST_MAX_NAME, err));
+        AEG_TRY(aeg_scan_string(s, &tensor, AEG_SOURCE_MAX_NAME, err));
         AEG_TRY(aeg_scan_expect(s, ':', err));
         AEG_TRY(aeg_scan_string(s, &file, AEG_PATH_MAX, err));
         AEG_TRY(check_file_name(path, file, err));
@@ -161,7 +161,7 @@ static aegis_status parse_index(aeg_st_names *names, size_t n, const char *path,
     AEG_TRY(aeg_scan_expect(&s, '{', err));
     for (bool more = !aeg_scan_take(&s, '}'); more;) {
         char *key;
-        AEG_TRY(aeg_scan_string(&s, &key, AEG_ST_MAX_NAME, err));
+        AEG_TRY(aeg_scan_string(&s, &key, AEG_SOURCE_MAX_NAME, err));
         AEG_TRY(aeg_scan_expect(&s, ':', err));
         if (strcmp(key, "weight_map") == 0) {
             if (map)
@@ -248,12 +248,12 @@ aegis_status aeg_st_list(aeg_st_names *names, const char *path, aegis_error *err
     return list_folder(names, path, err);
 }
 
-aegis_status aeg_st_check_index(const aeg_st_names *names, const aeg_st *st, const char *path, aegis_error *err)
+aegis_status aeg_st_check_index(const aeg_st_names *names, const aeg_source *st, const char *path, aegis_error *err)
 {
     const aeg_st_mapped *missing = NULL;
     uint32_t n_found = 0;
     for (uint32_t i = 0; i < names->n_mapped; i++) {
-        const aeg_st_tensor *t = aeg_st_find(st, names->mapped[i].tensor);
+        const aeg_tensor *t = aeg_source_find(st, names->mapped[i].tensor);
         if (t != NULL && t->file == names->mapped[i].file)
             n_found++;
         else if (missing == NULL)

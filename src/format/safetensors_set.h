@@ -25,7 +25,7 @@ aegis_status aeg_st_list(aeg_st_names *names, const char *path, aegis_error *err
 void aeg_st_names_free(aeg_st_names *names);
 
 /* Every mapped tensor is in the shard the index names, or the index is stale altogether. */
-aegis_status aeg_st_check_index(const aeg_st_names *names, const aeg_st *st, const char *path, aegis_error *err);
+aegis_status aeg_st_check_index(const aeg_st_names *names, const aeg_source *st, const char *path, aegis_error *err);
 
 /* "folder/name" (folder NULL: name), counted; NULL when refused. */
 char *aeg_st_join(aeg_memory *memory, const char *folder, const char *name);

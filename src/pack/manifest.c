@@ -139,7 +139,7 @@ static void add_vision(aeg_text *t, const aeg_plan *p)
         const aeg_plan_vision *v = &p->vision[i];
         aeg_text_add(t, "%s\n   {\"name\": ", i == 0 ? "" : ",");
         aeg_text_string(t, v->name);
-        aeg_text_add(t, ", \"dtype\": \"%s\", \"shape\": [", aeg_st_dtype_name(v->tensor->dtype));
+        aeg_text_add(t, ", \"dtype\": \"%s\", \"shape\": [", aeg_dtype_name(v->tensor->dtype));
         for (uint32_t d = 0; d < v->tensor->rank; d++)
             aeg_text_add(t, "%s%" PRIu64, d == 0 ? "" : ", ", v->tensor->dims[d]);
         aeg_text_add(t, "], \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}", v->offset,

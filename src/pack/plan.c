@@ -176,7 +176,7 @@ static aegis_status plan_vision(aeg_plan *p, aegis_error *err)
         return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u vision tensors", n);
     /* the set is sorted by name, so is this */
     for (uint32_t i = 0; i < p->st.n_tensors; i++) {
-        const aeg_st_tensor *t = &p->st.tensors[i];
+        const aeg_tensor *t = &p->st.tensors[i];
         const char *name = aeg_names_vision(&p->names, t);
         if (name == NULL)
             continue;
@@ -222,7 +222,7 @@ void aeg_plan_close(aeg_plan *plan)
     aeg_free(plan->memory, plan->vision);
     aeg_free(plan->memory, plan->layers);
     aeg_free(plan->memory, plan->tensors);
-    aeg_st_close(&plan->st);
+    aeg_source_close(&plan->st);
     aeg_config_free(&plan->config);
     *plan = (aeg_plan){ 0 };
 }

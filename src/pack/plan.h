@@ -33,14 +33,14 @@ typedef struct {
 } aeg_plan_layer;
 
 typedef struct {
-    const aeg_st_tensor *tensor;
+    const aeg_tensor *tensor;
     const char *name;
     uint64_t offset, xxh3;
 } aeg_plan_vision;
 
 typedef struct {
     aeg_memory *memory;
-    aeg_st st;
+    aeg_source st;
     aeg_config config;
     aeg_names names;
     uint32_t n_tensors, n_vision;

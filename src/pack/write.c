@@ -24,13 +24,13 @@ static aegis_status advance(aeg_pack_writer *w, uint64_t bytes, aegis_error *err
     return AEGIS_OK;
 }
 
-static aegis_status view(aeg_pack_writer *w, const aeg_st_tensor *t, uint64_t begin, size_t n, const uint8_t **out,
+static aegis_status view(aeg_pack_writer *w, const aeg_tensor *t, uint64_t begin, size_t n, const uint8_t **out,
                          aegis_error *err)
 {
     const size_t room = aeg_raw_room(n);
     if (room > w->window_bytes - w->window_used)
         return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", t->name);
-    AEG_TRY(aeg_st_view(&w->plan->st, t, begin, n, w->window + w->window_used, out, err));
+    AEG_TRY(aeg_source_view(&w->plan->st, t, begin, n, w->window + w->window_used, out, err));
     w->window_used += room;
     return AEGIS_OK;
 }
@@ -108,16 +108,16 @@ static aegis_status write_matrix(aeg_pack_writer *w, const aeg_plan_tensor *t, a
     return AEGIS_OK;
 }
 
-static uint32_t dtype_kind(const aeg_st_tensor *t)
+static uint32_t dtype_kind(const aeg_tensor *t)
 {
-    return t->dtype == AEG_ST_BF16 ? AEG_W_BF16 : t->dtype == AEG_ST_F16 ? AEG_W_F16 : AEG_W_F32;
+    return t->dtype == AEG_DT_BF16 ? AEG_W_BF16 : t->dtype == AEG_DT_F16 ? AEG_W_F16 : AEG_W_F32;
 }
 
 /* The convolution is kept tap by tap ([4][channels]), because a step adds one tap of all channels at a time;
  * the source keeps the taps of a channel together. */
 static aegis_status write_vector(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
 {
-    const aeg_st_tensor *src = t->matrix.weight;
+    const aeg_tensor *src = t->matrix.weight;
     const uint32_t n = t->entry.n_cols, kind = dtype_kind(src);
     const uint32_t taps = t->entry.part == AEG_PART_GDN_CONV ? w->plan->config.hparams.conv_kernel : 1;
     const uint32_t channels = n / taps;

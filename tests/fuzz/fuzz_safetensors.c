@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static const char good[] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}         1234";
     aeg_memory memory = { .name = "fuzz" };
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     if (folder[0] == '\0')
         make_folder();
     if (n == 0)
@@ -62,14 +62,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (status != AEGIS_OK && (status != AEGIS_E_MODEL || err.message[0] == '\0'))
         abort();
     for (uint32_t i = 0; i < st.n_tensors; i++) {
-        const aeg_st_tensor *t = &st.tensors[i];
+        const aeg_tensor *t = &st.tensors[i];
         uint8_t byte;
-        if (t->offset + t->bytes > st.files[t->file].bytes || (t->bytes > 0 && aeg_st_read(&st, t, t->bytes - 1, 1, &byte, &err)))
+        if (t->offset + t->bytes > st.files[t->file].bytes || (t->bytes > 0 && aeg_source_read(&st, t, t->bytes - 1, 1, &byte, &err)))
             abort();
     }
     if (memory.peak > 64 * n + (1 << 20))
         abort();
-    aeg_st_close(&st);
+    aeg_source_close(&st);
     if (memory.in_use != 0)
         abort();
     return 0;

@@ -35,7 +35,7 @@ static void fails(const char *path, aegis_status want, const char *part)
 {
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     T_FAILS(aeg_st_open(&st, path, &memory, &err), &err, want, part);
     T_CHECK(st.n_files == 0 && st.tensors == NULL);
     t_no_leak(&memory);
@@ -46,7 +46,7 @@ static void reads_what_is_there(void **state)
     (void)state;
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     const char *folder = t_folder();
     put(folder, "model.safetensors",
         "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[2,26]},"
@@ -55,27 +55,27 @@ static void reads_what_is_there(void **state)
         27);
     T_OK(aeg_st_open(&st, folder, &memory, &err), &err);
     T_CHECK(st.n_tensors == 4);
-    const aeg_st_tensor *a = aeg_st_find(&st, "a"), *b = aeg_st_find(&st, "b"), *none = aeg_st_find(&st, "none");
-    T_CHECK(a != NULL && a->rank == 0 && a->bytes == 2 && a->dtype == AEG_ST_BF16);
+    const aeg_tensor *a = aeg_source_find(&st, "a"), *b = aeg_source_find(&st, "b"), *none = aeg_source_find(&st, "none");
+    T_CHECK(a != NULL && a->rank == 0 && a->bytes == 2 && a->dtype == AEG_DT_BF16);
     T_CHECK(b != NULL && b->rank == 2 && b->dims[0] == 2 && b->dims[1] == 3 && b->bytes == 24);
     T_CHECK(none != NULL && none->bytes == 0 && none->rank == 2);
-    T_CHECK(aeg_st_find(&st, "h\xc3\xa9\xf0\x9f\x98\x80\n") != NULL && aeg_st_find(&st, "c") == NULL);
+    T_CHECK(aeg_source_find(&st, "h\xc3\xa9\xf0\x9f\x98\x80\n") != NULL && aeg_source_find(&st, "c") == NULL);
     uint8_t bytes[24];
-    T_OK(aeg_st_read(&st, b, 0, 24, bytes, &err), &err);
+    T_OK(aeg_source_read(&st, b, 0, 24, bytes, &err), &err);
     for (int i = 0; i < 24; i++)
         T_CHECK(bytes[i] == (uint8_t)((i + 2) * 7 + 1));
-    T_OK(aeg_st_read(&st, b, 20, 4, bytes, &err), &err);
+    T_OK(aeg_source_read(&st, b, 20, 4, bytes, &err), &err);
     T_CHECK(bytes[0] == (uint8_t)(22 * 7 + 1));
-    T_FAILS(aeg_st_read(&st, b, 20, 5, bytes, &err), &err, AEGIS_E_RUNTIME, "'b'");
-    aeg_st_close(&st);
+    T_FAILS(aeg_source_read(&st, b, 20, 5, bytes, &err), &err, AEGIS_E_RUNTIME, "'b'");
+    aeg_source_close(&st);
     /* the file alone, and one without tensors */
     T_OK(aeg_st_open(&st, t_path(folder, "model.safetensors"), &memory, &err), &err);
     T_CHECK(st.n_tensors == 4);
-    aeg_st_close(&st);
+    aeg_source_close(&st);
     put(folder, "empty.safetensors", "{}", 0);
     T_OK(aeg_st_open(&st, t_path(folder, "empty.safetensors"), &memory, &err), &err);
-    T_CHECK(st.n_tensors == 0 && aeg_st_find(&st, "a") == NULL);
-    aeg_st_close(&st);
+    T_CHECK(st.n_tensors == 0 && aeg_source_find(&st, "a") == NULL);
+    aeg_source_close(&st);
     t_no_leak(&memory);
 }
 
@@ -86,28 +86,28 @@ static void large_ranges_are_read_right(void **state)
     enum { N = 1000003 };
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     char header[100];
     const char *folder = t_folder();
     snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%d]}}", N, N);
     put(folder, "model.safetensors", header, N);
     T_OK(aeg_st_open(&st, folder, &memory, &err), &err);
-    const aeg_st_tensor *x = aeg_st_find(&st, "x");
+    const aeg_tensor *x = aeg_source_find(&st, "x");
     uint8_t *bytes = malloc(N), *buffer = aeg_raw_buffer(&memory, aeg_raw_room(N));
     for (int i = 0; i < 30; i++) {
         const size_t begin = i == 0 ? 0 : t_below(N), n = i == 0 ? N : t_below(N - begin + 1);
         const uint8_t *p;
         memset(bytes, 0, N);
-        T_OK(aeg_st_read(&st, x, begin, n, bytes, &err), &err);
-        T_OK(aeg_st_view(&st, x, begin, n, buffer, &p, &err), &err);
+        T_OK(aeg_source_read(&st, x, begin, n, bytes, &err), &err);
+        T_OK(aeg_source_view(&st, x, begin, n, buffer, &p, &err), &err);
         for (size_t k = 0; k < n; k++)
             T_CHECK(bytes[k] == (uint8_t)((begin + k) * 7 + 1) && p[k] == bytes[k]);
     }
     /* the file shrinks behind our back */
     T_CHECK(truncate(t_path(folder, "model.safetensors"), 500001) == 0);
-    T_FAILS(aeg_st_read(&st, x, 0, N, bytes, &err), &err, AEGIS_E_IO, "ends");
+    T_FAILS(aeg_source_read(&st, x, 0, N, bytes, &err), &err, AEGIS_E_IO, "ends");
     aeg_raw_buffer_free(&memory, buffer);
-    aeg_st_close(&st);
+    aeg_source_close(&st);
     free(bytes);
     t_no_leak(&memory);
 }
@@ -213,10 +213,10 @@ static uint32_t opens(const char *folder)
 {
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     T_OK(aeg_st_open(&st, folder, &memory, &err), &err);
     const uint32_t n = st.n_tensors;
-    aeg_st_close(&st);
+    aeg_source_close(&st);
     t_no_leak(&memory);
     return n;
 }
@@ -298,11 +298,11 @@ static void open_and_close(const char *path)
 {
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     const aegis_status status = aeg_st_open(&st, path, &memory, &err);
     if (status != AEGIS_OK && (status != AEGIS_E_MODEL || err.message[0] == '\0'))
         fail_msg("status %d: %s", status, err.message);
-    aeg_st_close(&st);
+    aeg_source_close(&st);
     t_no_leak(&memory);
 }
 
@@ -340,7 +340,7 @@ static void memory_follows_the_header(void **state)
     enum { N = 3000000 };
     T_MEMORY(memory);
     aegis_error err = { 0 };
-    aeg_st st;
+    aeg_source st;
     const char *path = t_path(t_folder(), "model.safetensors");
     char *text = malloc(N + 1);
     const int head = sprintf(text, "{\"t\":{\"shape\":[");
