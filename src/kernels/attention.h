@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AEG_ATTN_BLOCK = 256 };
+enum { AEG_ATTN_BLOCK = 256, AEG_ATTN_MAX_DIM = 1024 };
 
 typedef enum { AEG_KV_F32, AEG_KV_F16, AEG_KV_Q8, AEG_KV_T4, AEG_KV_T3 } aeg_kv_kind;
 
@@ -31,7 +31,8 @@ static inline int aeg_kv_is_codes(aeg_kv_kind kind) { return kind >= AEG_KV_Q8; 
 typedef struct {
     uint32_t n_tokens, n_rep;        /* queries: n_tokens * n_rep                                        */
     uint32_t n_pos;                  /* positions that the first token sees, >= 1                        */
-    uint32_t head_dim;               /* multiple of 16, <= 512; with codes a power of two >= 64          */
+    uint32_t head_dim;               /* multiple of 16, <= AEG_ATTN_MAX_DIM; codes: a power of two >= 64 */
+    uint32_t value_dim;              /* f32, f16: of a value if not head_dim (0: it is); multiple of 16  */
     const float *q;                  /* f32, f16: rows q_stride apart, tokens q_token floats apart       */
     size_t q_stride, q_token;
     const int8_t *q_codes;           /* codes: rows head_dim apart, tokens q_token bytes apart, in the   */
@@ -41,9 +42,11 @@ typedef struct {
     size_t kv_stride;                /* f32, f16: bytes between positions                                */
     const float *k_scale, *v_scale;  /* codes: one per position, readable to a multiple of 16            */
     float scale;
-    float *out_m, *out_l, *acc;      /* [n_tokens][n_rep], acc with [head_dim]                           */
+    float *out_m, *out_l, *acc;      /* [n_tokens][n_rep], acc with [value_dim]                          */
     void *scratch;                   /* aeg_attn_scratch_bytes, 64-byte aligned                          */
 } aeg_attn_args;
+
+static inline uint32_t aeg_attn_value_dim(const aeg_attn_args *a) { return a->value_dim != 0 ? a->value_dim : a->head_dim; }
 
 enum { AEG_ATTN_VALUE_TILE = 64 };   /* positions whose codes are expanded at a time */
 

@@ -19,6 +19,8 @@
 
 #include "base/error.h"
 #include "kernels/attention.h"
+#include "kernels/hyper.h"
+#include "kernels/route.h"
 #include "kernels/weights.h"
 
 typedef enum {
@@ -81,6 +83,10 @@ typedef struct {
      * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids (a NaN last). */ \
     X(router, void, (uint16_t *ids, float *weights, const float *logits, uint32_t n, uint32_t top_k,      \
                      int renormalise, float *scratch))                                                   \
+    X(route, void, (const aeg_route_args *a))    /* kernels/route.h */                                   \
+    X(hyper_gates, void, (const aeg_hyper_args *a)) /* kernels/hyper.h; streams lie `stride` floats apart */ \
+    X(hyper_collapse, void, (float *y, const float *x, size_t stride, const float *pre, uint32_t n))      \
+    X(hyper_update, void, (float *x, size_t stride, const float *y, const aeg_hyper_gates *g, uint32_t n)) \
     /* out[c] = silu(sum_j w[j*n + c] * x_j[c]), j = 0..3 ascending, first a product then fmaf; x_0..x_2 are the \
      * three rows before (oldest first), x_3 the current row */                                           \
     X(conv4_silu, void, (float *out, const float *x0, const float *x1, const float *x2, const float *x3,  \
@@ -92,6 +98,7 @@ typedef struct {
     /* in place on x[0..2*half): pair (i, i+half) by cos[i], sin[i]:                                        \
      * out_i = fmaf(x_i, c, -(x_j*s)); out_j = fmaf(x_j, c, x_i*s) (the product rounded first) */          \
     X(rope, void, (float *x, const float *cos, const float *sin, uint32_t half))                         \
+    X(rope_pairs, void, (float *x, const float *cos, const float *sin, uint32_t half)) /* pairs (2i, 2i+1) */ \
     /* in place, n16 a power of two: for h = 1, 2, 4 .. n/2: (x_i, x_i+h) <- (x_i + x_i+h, x_i - x_i+h) where bit  \
      * h of i is 0 (the Walsh-Hadamard transform in natural order, not normalised) */                     \
     X(hadamard, void, (float *x, uint32_t n16))                                                          \

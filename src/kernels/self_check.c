@@ -109,6 +109,39 @@ CHECK_OP(rope)
     k->rope(out->f, in->x[0], in->x[1], N - 3);
 }
 
+CHECK_OP(rope_pairs)
+{
+    memcpy(out->f, in->wide, sizeof in->wide);
+    k->rope_pairs(out->f, in->x[0], in->x[1], N - 3);
+}
+
+CHECK_OP(route)
+{
+    const aeg_route_args a = { .logits = in->x[0], .bias = in->x[1], .n = 75, .top_k = 6, .n_groups = 5, .top_groups = 3,
+                               .sigmoid = true, .renormalise = true, .group_top2 = true, .scale = 2.5f,
+                               .scratch = in->scratch, .ids = (uint16_t *)out->codes, .weights = out->f };
+    k->route(&a);
+}
+
+CHECK_OP(hyper_gates)
+{
+    aeg_hyper_gates gates;
+    const aeg_hyper_args a = { .dots = in->x[0], .base = in->x[1], .scale = in->x[2], .sum_squares = 50.0f, .width = N,
+                               .rms_eps = 1e-6f, .clamp = 2.5f, .eps = 1e-6f, .iters = 20, .out = &gates };
+    k->hyper_gates(&a);
+    memcpy(out->f, &gates, sizeof gates);
+}
+
+CHECK_OP(hyper_collapse) { k->hyper_collapse(out->f, in->wide, N, in->x[0], N - 3); }
+
+CHECK_OP(hyper_update)
+{
+    aeg_hyper_gates gates;
+    memcpy(&gates, in->x[1], sizeof gates);
+    memcpy(out->f, in->wide, sizeof in->wide);
+    k->hyper_update(out->f, N, in->x[0], &gates, N - 3);
+}
+
 CHECK_OP(gdn)
 {
     float decay[N_TOKENS], beta[N_TOKENS];

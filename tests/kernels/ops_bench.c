@@ -28,6 +28,35 @@ BENCH(axpy) { k->axpy(f[3], 1e-9f, f[0], 2048); return 2048 * 12; }
 BENCH(dot) { f[3][0] = k->dot(f[0], f[1], 2048); return 2048 * 8; }
 BENCH(router) { k->router(ids, f[3], f[0], 256, 8, 1, f[2]); return 256 * 4; }
 BENCH(rope) { k->rope(f[3], f[1], f[2], 32); return 64 * 8 + 32 * 8; }
+BENCH(rope_pairs) { k->rope_pairs(f[3], f[1], f[2], 32); return 64 * 8 + 32 * 8; }
+BENCH(hyper_collapse) { k->hyper_collapse(f[3], f[0], 3584, f[1], 3584); return 3584 * 20; }
+
+BENCH(route)
+{
+    const aeg_route_args a = { .logits = f[0], .bias = f[1], .n = 256, .top_k = 8, .n_groups = 8, .top_groups = 4,
+                               .sigmoid = true, .renormalise = true, .group_top2 = true, .scale = 2.5f, .scratch = f[2],
+                               .ids = ids, .weights = f[3] };
+    k->route(&a);
+    return 256 * 8;
+}
+
+BENCH(hyper_gates)
+{
+    aeg_hyper_gates gates;
+    const aeg_hyper_args a = { .dots = f[0], .base = f[1], .scale = f[2], .sum_squares = 1e4f, .width = 14336,
+                               .rms_eps = 1e-6f, .clamp = 30.0f, .eps = 1e-6f, .iters = 20, .out = &gates };
+    k->hyper_gates(&a);
+    f[3][0] = gates.mix[0];
+    return AEG_HYPER_GATES * 8;
+}
+
+BENCH(hyper_update)
+{
+    static const aeg_hyper_gates gates = { .mix = { 1, [5] = 1, [10] = 1, [15] = 1 } };
+    k->hyper_update(f[3], 3584, f[0], &gates, 3584);
+    return 3584 * 36;
+}
+
 BENCH(store_f16) { k->store_f16(halves[0], f[0], 4096); return 4096 * 6; }
 BENCH(quantize_i8) { k->quantize_i8(codes8, f[2], f[3], f[0], 2048, 64); return 2048 * 5; }
 BENCH(quantize_i16) { k->quantize_i16(codes16, f[2], f[3], f[0], 2048, 64); return 2048 * 6; }

@@ -122,9 +122,61 @@ CASE(rope)
     k->rope(x, c, s, half);
 }
 
+CASE(rope_pairs)
+{
+    const uint32_t half = ops_size(w, 130);
+    float *x = ops_floats(w, 2 * (size_t)half), *c = ops_floats(w, half), *s = ops_floats(w, half);
+    k->rope_pairs(x, c, s, half);
+}
+
+CASE(route)
+{
+    const uint32_t n_groups = ops_below(w, 3) ? 1 : 2 + ops_below(w, 8), size = ops_size(w, MAX_N / n_groups), n = n_groups * size;
+    const uint32_t top_groups = 1 + ops_below(w, n_groups), left = top_groups * size;
+    const uint32_t top_k = 1 + ops_below(w, left < 16 ? left : 16);
+    float *logits = ops_floats(w, n), *bias = ops_floats(w, n), *weights = ops_floats(w, top_k);
+    if (ops_below(w, 3) == 0) /* ties */
+        for (uint32_t i = 0; i < n; i++)
+            logits[i] = bias[i] = rintf(logits[i]);
+    const aeg_route_args a = {
+        .logits = logits, .bias = ops_below(w, 3) ? bias : NULL, .n = n, .top_k = top_k, .n_groups = n_groups,
+        .top_groups = top_groups, .sigmoid = ops_below(w, 2), .renormalise = ops_below(w, 2), .group_top2 = ops_below(w, 2),
+        .scale = 2.5f, .scratch = ops_scratch(w, aeg_route_scratch(n, n_groups)),
+        .ids = ops_bytes(w, top_k * sizeof *a.ids), .weights = weights,
+    };
+    k->route(&a);
+}
+
+CASE(hyper_gates)
+{
+    const aeg_hyper_args a = {
+        .dots = ops_floats(w, AEG_HYPER_GATES), .base = ops_floats(w, AEG_HYPER_GATES), .scale = ops_floats(w, 3),
+        .sum_squares = fabsf(ops_value(w)), .width = 16 * (1 + ops_below(w, 100)), .rms_eps = 1e-6f,
+        .clamp = ops_below(w, 2) ? 30.0f : 2.0f, .eps = 1e-6f, .iters = ops_below(w, 24),
+        .out = (aeg_hyper_gates *)(void *)ops_floats(w, sizeof *a.out / sizeof(float)),
+    };
+    k->hyper_gates(&a);
+}
+
+CASE(hyper_collapse)
+{
+    const uint32_t n = ops_size(w, MAX_N), stride = n + ops_below(w, 3);
+    float *x = ops_floats(w, 4 * (size_t)stride);
+    k->hyper_collapse(output(w, x, n), x, stride, ops_floats(w, 4), n);
+}
+
+CASE(hyper_update)
+{
+    const uint32_t n = ops_size(w, MAX_N), stride = n + ops_below(w, 3);
+    float *x = ops_floats(w, 4 * (size_t)stride), *y = ops_floats(w, n);
+    k->hyper_update(x, stride, y, (const aeg_hyper_gates *)(void *)ops_floats(w, sizeof(aeg_hyper_gates) / sizeof(float)), n);
+}
+
 static void run_attention(ops_world *w, void (*attend)(const aeg_attn_args *), size_t size)
 {
-    const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = ops_size16(w, ops_below(w, 4) ? 128 : 512);
+    const bool latent = ops_below(w, 3) == 0; /* MLA: a value is the beginning of its key */
+    const uint32_t n_rep = 1 + ops_below(w, 9), head_dim = ops_size16(w, ops_below(w, 4) ? 128 : latent ? 576 : 512);
+    const uint32_t value_dim = latent ? ops_size16(w, head_dim) : head_dim;
     const uint32_t n_tokens = ops_below(w, 3) ? 1 : 1 + ops_below(w, 4);
     const uint32_t n_pos = ops_size(w, ops_below(w, 8) ? 40 : AEG_ATTN_BLOCK), gap = 4 * ops_below(w, 3);
     const uint32_t n_rows = n_pos + n_tokens - 1 < AEG_ATTN_BLOCK ? n_pos + n_tokens - 1 : AEG_ATTN_BLOCK;
@@ -143,10 +195,11 @@ static void run_attention(ops_world *w, void (*attend)(const aeg_attn_args *), s
         }
     }
     const aeg_attn_args a = {
-        .q = q, .q_stride = head_dim + 3, .q_token = q_token, .k = kv[0], .v = kv[1], .kv_stride = stride,
+        .q = q, .q_stride = head_dim + 3, .q_token = q_token, .k = kv[0], .v = kv[latent ? 0 : 1], .kv_stride = stride,
         .n_tokens = n_tokens, .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim, .scale = 0.0625f,
+        .value_dim = latent ? value_dim : 0,
         .out_m = ops_floats(w, n_queries), .out_l = ops_floats(w, n_queries),
-        .acc = ops_floats(w, n_queries * head_dim), .scratch = ops_scratch(w, (size_t)n_rep * AEG_ATTN_BLOCK),
+        .acc = ops_floats(w, n_queries * value_dim), .scratch = ops_scratch(w, (size_t)n_rep * AEG_ATTN_BLOCK),
     };
     attend(&a);
 }

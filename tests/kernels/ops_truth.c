@@ -132,7 +132,17 @@ static void check_rope(const aeg_kernels *k)
         c[i] = (float)cos(angle);
         s[i] = (float)sin(angle);
     }
+    float pairs[64], pair_c[32], pair_s[32];
+    for (int i = 0; i < 32; i++) { /* the same pairs, neighbours instead of halves */
+        pairs[2 * i] = x[i];
+        pairs[2 * i + 1] = x[i + 32];
+        pair_c[i] = c[i];
+        pair_s[i] = s[i];
+    }
+    k->rope_pairs(pairs, pair_c, pair_s, 32);
     k->rope(x, c, s, 32);
+    for (int i = 0; i < 32; i++)
+        OPS_CHECK(pairs[2 * i] == x[i] && pairs[2 * i + 1] == x[i + 32], "pair %d is not half %d", i, i);
     for (int i = 0; i < 8; i++)
         OPS_CHECK(fabs(x[at[i]] - want[i]) < 1e-5, "rotated [%d] is %.7g, not %.7g", at[i], (double)x[at[i]], want[i]);
 }
@@ -231,6 +241,39 @@ static void check_router(const aeg_kernels *k)
         OPS_CHECK(relative(weights[i], exp(logits[ids[i]]) / all) < 3e-7, "weight %d is %g", i, (double)weights[i]);
 }
 
+/* Four groups of three, two of which stay. Scores less bias are negative: an excluded expert at 0 would win. */
+static void check_route(const aeg_kernels *k)
+{
+    const float logits[12] = { 2, 1, -3, 0.5f, 0.4f, 0.3f, -1, -2, 3, 1.5f, 1.4f, NAN };
+    float bias[12], weights[3], scratch[12 * 2 + 4];
+    uint16_t ids[3];
+    for (int i = 0; i < 12; i++)
+        bias[i] = -2.0f;
+    aeg_route_args a = { .logits = logits, .bias = bias, .n = 12, .top_k = 3, .n_groups = 4, .top_groups = 2, .sigmoid = true,
+                         .renormalise = true, .group_top2 = true, .scale = 2.5f, .scratch = scratch, .ids = ids, .weights = weights };
+    k->route(&a); /* sums of two: 1.612, 1.221, 1.222, 1.620 */
+    OPS_CHECK(ids[0] == 0 && ids[1] == 9 && ids[2] == 10, "the best pairs of groups: %u %u %u", ids[0], ids[1], ids[2]);
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        sum += 1 / (1 + exp(-(double)logits[ids[i]]));
+    for (int i = 0; i < 3; i++)
+        OPS_CHECK(relative(weights[i], 2.5 / (1 + exp(-(double)logits[ids[i]])) / sum) < 4e-7, "weight %d is %g", i, (double)weights[i]);
+    a.group_top2 = false;
+    a.renormalise = false;
+    k->route(&a); /* bests: 0.881, 0.622, 0.953, 0.818 */
+    OPS_CHECK(ids[0] == 0 && ids[1] == 1 && ids[2] == 8, "the best of groups: %u %u %u", ids[0], ids[1], ids[2]);
+    bias[4] = 3.0f;
+    a.sigmoid = false;
+    a.n = 11;
+    a.n_groups = a.top_groups = 1;
+    k->route(&a);
+    OPS_CHECK(ids[0] == 0 && ids[1] == 4 && ids[2] == 8, "bias decides: %u %u %u", ids[0], ids[1], ids[2]);
+    sum = 0;
+    for (int i = 0; i < 11; i++)
+        sum += exp(logits[i]);
+    OPS_CHECK(relative(weights[1], 2.5 * exp(logits[4]) / sum) < 4e-7, "softmax weight %g", (double)weights[1]);
+}
+
 static void check_quantize(const aeg_kernels *k)
 {
     float x[64], d[2], s[2];
@@ -279,5 +322,6 @@ void ops_check_truth(const aeg_kernels *k)
     check_rope(k);
     check_attention(k);
     check_router(k);
+    check_route(k);
     check_quantize(k);
 }

@@ -18,9 +18,11 @@
 #include "kernels/wide/elementwise.inc.h"
 #include "kernels/wide/gdn.inc.h"
 #include "kernels/wide/hadamard.inc.h"
+#include "kernels/wide/hyper.inc.h"
 #include "kernels/wide/norm.inc.h"
 #include "kernels/wide/quantize.inc.h"
 #include "kernels/wide/router.inc.h"
+#include "kernels/wide/route.inc.h"
 
 void aeg_kernels_avx2(aeg_kernels *k)
 {

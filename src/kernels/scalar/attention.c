@@ -3,8 +3,6 @@
 #include "kernels/register.h"
 #include "kernels/scalar/sums.h"
 
-enum { MAX_HEAD_DIM = 512 };
-
 /* A row of the cache as f32: itself, or expanded into `buffer`. */
 static const float *kv_row(const void *base, size_t stride, uint32_t pos, uint32_t n, aeg_kv_kind kind, float *buffer)
 {
@@ -19,11 +17,12 @@ static const float *kv_row(const void *base, size_t stride, uint32_t pos, uint32
 
 static void attend_query(const aeg_attn_args *a, aeg_kv_kind kind, uint32_t token, uint32_t head)
 {
-    float buffer[MAX_HEAD_DIM], w[AEG_ATTN_BLOCK];
+    float buffer[AEG_ATTN_MAX_DIM], w[AEG_ATTN_BLOCK];
     const uint32_t n = a->n_pos + token < AEG_ATTN_BLOCK ? a->n_pos + token : AEG_ATTN_BLOCK;
+    const uint32_t value_dim = aeg_attn_value_dim(a);
     const size_t row = (size_t)token * a->n_rep + head;
     const float *q = a->q + token * a->q_token + head * a->q_stride;
-    float *acc = a->acc + row * a->head_dim;
+    float *acc = a->acc + row * value_dim;
 
     for (uint32_t p = 0; p < n; p++)
         w[p] = a->scale * aeg_dot16(q, kv_row(a->k, a->kv_stride, p, a->head_dim, kind, buffer), a->head_dim);
@@ -33,11 +32,11 @@ static void attend_query(const aeg_attn_args *a, aeg_kv_kind kind, uint32_t toke
     a->out_m[row] = m;
     a->out_l[row] = aeg_sum16(w, n);
 
-    for (uint32_t d = 0; d < a->head_dim; d++)
+    for (uint32_t d = 0; d < value_dim; d++)
         acc[d] = 0.0f;
     for (uint32_t p = 0; p < n; p++) {
-        const float *v = kv_row(a->v, a->kv_stride, p, a->head_dim, kind, buffer);
-        for (uint32_t d = 0; d < a->head_dim; d++)
+        const float *v = kv_row(a->v, a->kv_stride, p, value_dim, kind, buffer);
+        for (uint32_t d = 0; d < value_dim; d++)
             acc[d] = fmaf(w[p], v[d], acc[d]);
     }
 }

@@ -73,6 +73,29 @@ static void rope(float *x, const float *cos, const float *sin, uint32_t half)
     }
 }
 
+/* cos and sin are doubled by l_zip: c0 c0 c1 c1 ...; the sign of sin changes in the even lanes, which is exact. */
+static void rope_pairs(float *x, const float *cos, const float *sin, uint32_t half)
+{
+    static const float signs[LANES] = { -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1 };
+    const lanes sign = l_load(signs);
+    uint32_t i = 0;
+    for (; i + LANES <= half; i += LANES) {
+        lanes c[2], s[2];
+        l_zip(&c[0], &c[1], l_load(cos + i), l_load(cos + i));
+        l_zip(&s[0], &s[1], l_load(sin + i), l_load(sin + i));
+        for (uint32_t j = 0; j < 2; j++) {
+            float *at = x + 2 * i + j * LANES;
+            const lanes v = l_load(at);
+            l_store(at, l_fma(v, c[j], l_mul(l_swap1(v), l_mul(s[j], sign))));
+        }
+    }
+    for (; i < half; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = fmaf(a, cos[i], -(b * sin[i]));
+        x[2 * i + 1] = fmaf(b, cos[i], a * sin[i]);
+    }
+}
+
 static void store_f16(uint16_t *y, const float *x, uint32_t n)
 {
     uint32_t i = 0;
