@@ -146,6 +146,7 @@ static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_st
     v[AEG_BENCH_disk_busy_bytes_per_s] = busy_s > 0 ? (double)(after->read_bytes - before->read_bytes) / busy_s : 0;
     v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / tg;
     v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / tg;
+    v[AEG_BENCH_embed_ms_per_token] = (double)(after->embed_ns - before->embed_ns) * 1e-6 / tg;
     v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / tg;
     v[AEG_BENCH_dense_ms_per_token] = (total_ns - wait_ns - expert_ns) * 1e-6 / tg;
     v[AEG_BENCH_peak_bytes] = (double)after->peak_bytes;

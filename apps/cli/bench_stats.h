@@ -10,8 +10,8 @@ enum { AEG_BENCH_MAX_RUNS = 64 };
 /* Names are those of the JSON object. bound_*: 0 when no disk figure is known. */
 #define AEG_BENCH_METRICS(X) \
     X(prefill_tok_s) X(decode_tok_s) X(ttft_s) X(first_step_s) X(disk_bytes_per_token) X(hit_rate) X(disk_busy) \
-    X(disk_busy_bytes_per_s) X(wait_ms_per_token) X(compute_ms_per_token) X(dense_ms_per_token) X(expert_ms_per_token) X(bound_tok_s) \
-    X(bound_share) X(peak_bytes)
+    X(disk_busy_bytes_per_s) X(wait_ms_per_token) X(compute_ms_per_token) X(dense_ms_per_token) X(expert_ms_per_token) \
+    X(embed_ms_per_token) X(bound_tok_s) X(bound_share) X(peak_bytes)
 
 enum {
 #define X(name) AEG_BENCH_##name,

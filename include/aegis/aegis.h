@@ -124,6 +124,7 @@ typedef struct {
     uint64_t read_bytes, wait_ns;          /* expert reads and the time blocked on them */
     uint64_t disk_busy_ns;
     uint64_t expert_ns;                    /* computing with routed experts */
+    uint64_t embed_ns;                     /* waiting for embedding rows, which are read from the disk */
     uint64_t telemetry_dropped;            /* lines that could not be written */
     uint64_t peak_bytes;                   /* VmHWM of this process, children not counted */
 } aegis_stats;

@@ -175,6 +175,7 @@ void aegis_engine_stats(const aegis_engine *e, aegis_stats *out)
     out->wait_ns = st.wait_ns - st0->wait_ns;
     out->disk_busy_ns = io.busy_ns - e->io_base.busy_ns;
     out->expert_ns = st.held_ns - st0->held_ns;
+    out->embed_ns = aeg_model_embed_ns(e->model) - e->embed_base_ns;
     out->telemetry_dropped = e->telemetry.dropped;
 }
 
@@ -185,6 +186,7 @@ void aegis_engine_stats_reset(aegis_engine *e)
         return;
     e->streamer_base = aeg_streamer_get_stats(e->streamer);
     e->io_base = aeg_io_get_stats(e->io);
+    e->embed_base_ns = aeg_model_embed_ns(e->model);
 }
 
 /* --- evaluation: the session behind the public names --------------------------------------------- */

@@ -64,6 +64,7 @@ struct aegis_engine {
     aeg_telemetry telemetry;
     aeg_streamer_stats streamer_base; /* subtracted by aegis_stats after a reset */
     aeg_io_stats io_base;
+    uint64_t embed_base_ns;
     uint32_t n_threads_used;   /* of decode steps */
     double open_seconds;
 };

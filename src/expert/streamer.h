@@ -79,6 +79,9 @@ void aeg_streamer_done(aeg_streamer *s, const aeg_expert_view *view);
  * ascending id, as they will be taken). Never fails. */
 void aeg_streamer_guess(aeg_streamer *s, uint32_t layer, const uint16_t *experts, uint32_t n);
 
+/* A completion of this streamer's that another owner of reads in the same queue was given. */
+void aeg_streamer_arrived(aeg_streamer *s, const aeg_io_done *done);
+
 /* In a pause between demands: collect what has arrived and go on with the guesses. Cheap; never waits or fails. */
 void aeg_streamer_pump(aeg_streamer *s);
 

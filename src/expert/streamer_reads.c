@@ -77,6 +77,18 @@ static void slot_arrived(aeg_streamer *s, uint32_t slot)
         entry_arrived(s, i, use->os_code);
 }
 
+void aeg_streamer_arrived(aeg_streamer *s, const aeg_io_done *done)
+{
+    if (done->tag >= s->n_slots)
+        return; /* nobody waits for it: its owner gave up when the queue failed */
+    slot_use *use = &s->uses[done->tag];
+    s->stats.read_bytes += done->bytes;
+    if (done->os_code != 0)
+        use->os_code = done->os_code;
+    if (--use->parts == 0)
+        slot_arrived(s, (uint32_t)done->tag);
+}
+
 aegis_status aeg_streamer_reap(aeg_streamer *s, uint32_t min, aegis_error *err)
 {
     aeg_io_done done[REAP_MAX];
@@ -84,14 +96,8 @@ aegis_status aeg_streamer_reap(aeg_streamer *s, uint32_t min, aegis_error *err)
     do {
         AEG_TRY(aeg_io_wait(s->io, min, done, REAP_MAX, &n, err));
         min = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            slot_use *use = &s->uses[done[k].tag];
-            s->stats.read_bytes += done[k].bytes;
-            if (done[k].os_code != 0)
-                use->os_code = done[k].os_code;
-            if (--use->parts == 0)
-                slot_arrived(s, (uint32_t)done[k].tag);
-        }
+        for (uint32_t k = 0; k < n; k++)
+            aeg_streamer_arrived(s, &done[k]);
     } while (n == REAP_MAX);
     return AEGIS_OK;
 }

@@ -229,6 +229,7 @@ aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, uint64_
 
 uint32_t aeg_io_room(const aeg_io *io) { return io->free.n; }
 uint32_t aeg_io_flight(const aeg_io *io) { return io->depth - io->free.n; }
+bool aeg_io_reads(const aeg_io *io) { return io->kind != AEG_IO_NULL; }
 
 void aeg_io_queue(aeg_io *io, const aeg_io_read *read)
 {

@@ -66,6 +66,7 @@ aegis_status aeg_io_set_buffer(aeg_io *io, void *buffer, uint64_t bytes, uint64_
 
 uint32_t aeg_io_room(const aeg_io *io);   /* reads that may still be queued  */
 uint32_t aeg_io_flight(const aeg_io *io); /* queued and not yet returned by wait */
+bool aeg_io_reads(const aeg_io *io);      /* false: the null back end, what "arrives" is undefined */
 
 /* Queue one read (room must be > 0); aeg_io_submit hands everything queued to the system in one call. */
 void aeg_io_queue(aeg_io *io, const aeg_io_read *read);
@@ -77,7 +78,7 @@ aegis_status aeg_io_wait(aeg_io *io, uint32_t min, aeg_io_done *out, uint32_t ma
                          aegis_error *err);
 
 /* A blocking read of any offset/length/destination through the same file descriptors (bounce buffer inside;
- * used at open for dense.bin and for embedding rows). */
+ * used at open for dense.bin). */
 aegis_status aeg_io_read_sync(aeg_io *io, uint32_t file, uint64_t offset, void *dst, uint64_t bytes,
                               aegis_error *err);
 

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "model/blocks/norm.h"
 #include "model/model_parts.h"
 
@@ -24,7 +25,7 @@ static const aeg_family *find_family(const char *name)
     return NULL;
 }
 
-/* The mixers and the experts run one after the other, so their scratch overlaps: each is carved from
+/* The embedding, the mixers and the experts run one after the other, so their scratch overlaps: each is carved from
  * the same mark and the longest counts. */
 static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
 {
@@ -35,6 +36,9 @@ static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config 
     for (uint32_t layer = 0; layer < hp->n_layers; layer++)
         has[hp->mixer[layer]] = true;
 
+    arena->used = mark;
+    aeg_embed_room_init(&m->embed, arena, &cfg->store->embed, cfg->chunk);
+    end = AEG_MAX(end, arena->used);
     arena->used = mark;
     if (has[AEG_MIXER_GDN])
         aeg_gdn_scratch_init(&m->mixer_scratch[AEG_MIXER_GDN].gdn, arena, hp, cfg->act, cfg->chunk);
@@ -61,7 +65,6 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
     m->y = AEG_ARENA_ARRAY(arena, float, rows);
     aeg_act_room_init(&m->room, arena, cfg->act, cfg->chunk, hp->hidden_size);
     aeg_guess_scratch_init(&m->guess, arena, hp, cfg->chunk);
-    m->embed_row = aeg_arena_alloc(arena, cfg->store->embed.row_bytes, AEG_CACHE_LINE);
     const uint64_t fit = LOGITS_ROOM / (sizeof(float) * (uint64_t)hp->vocab_size);
     m->n_logits = (uint32_t)AEG_MAX(1u, AEG_MIN(fit, (uint64_t)LOGITS_ROWS));
     m->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)m->n_logits * hp->vocab_size);
@@ -135,13 +138,13 @@ aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *
 
 static aegis_status embed_tokens(aeg_model *m, const uint32_t *tokens, uint32_t n, aegis_error *err)
 {
-    const aeg_store_embed *e = &m->cfg.store->embed;
-    for (uint32_t t = 0; t < n; t++) {
-        AEG_TRY(aeg_io_read_sync(m->cfg.io, AEG_FILE_EMBED, tokens[t] * e->row_bytes, m->embed_row, e->row_bytes, err));
-        aeg_store_embed_row(e, m->embed_row, m->x + (size_t)t * m->hp->hidden_size);
-    }
+    const uint64_t start = aeg_now_ns();
+    AEG_TRY(aeg_embed_read(&m->embed, m->cfg.io, m->cfg.streamer, tokens, n, m->x, err));
+    m->embed_ns += aeg_now_ns() - start;
     return AEGIS_OK;
 }
+
+uint64_t aeg_model_embed_ns(const aeg_model *m) { return m->embed_ns; }
 
 static void watch_hidden(const aeg_model *m, const aeg_watch *watch, uint32_t layer, uint32_t n, uint32_t pos0)
 {

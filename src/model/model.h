@@ -53,6 +53,9 @@ aegis_status aeg_model_forward(aeg_model *model, const uint32_t *tokens, uint32_
 /* [vocab_size]: of the last forward with `last`; a loan until the next forward. */
 const float *aeg_model_logits(const aeg_model *model);
 
+/* Time spent on reading embedding rows since the model was opened. */
+uint64_t aeg_model_embed_ns(const aeg_model *model);
+
 /* Chunks of up to so many tokens read weights for little arithmetic and use the threads of tune.h (without it all); longer
  * ones compute and use all. */
 enum { AEG_DECODE_TOKENS = 8 };

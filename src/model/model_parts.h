@@ -6,6 +6,7 @@
 #include "model/blocks/attention.h"
 #include "model/blocks/gdn.h"
 #include "model/blocks/moe.h"
+#include "model/embed.h"
 #include "model/guess.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -31,7 +32,8 @@ struct aeg_model {
     } mixer_scratch[AEG_N_MIXERS];         /* by aeg_mixer */
     aeg_moe_scratch moe_scratch;
     aeg_guess_scratch guess;
-    uint8_t *embed_row;         /* one stored row */
+    aeg_embed_room embed;
+    uint64_t embed_ns;          /* reading rows of the embedding */
     uint32_t n_logits;          /* rows of `logits` */
     float *logits;              /* [n_logits][vocab] */
     uint32_t last_logits;       /* row of the last token's */
