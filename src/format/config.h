@@ -22,6 +22,7 @@ typedef struct {
     aeg_hparams hparams;
     bool tie_embeddings; /* lm_head is the embedding table           */
     bool quantised;      /* has a "quantization" object              */
+    uint32_t n_mtp;      /* blocks behind the layers that predict further tokens, in the same files */
     uint32_t bits, group; /* its defaults                            */
     uint32_t n_overrides;
     aeg_config_override *overrides; /* sorted by module              */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "format/names_gguf.h"
 
 enum { NAME_MAX_TEXT = 256, FULL_NAME_MAX = 512 };
 
@@ -88,12 +89,16 @@ static aegis_status find_raw(aeg_names *names, aegis_error *err)
     return AEGIS_OK;
 }
 
-aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, const aeg_config *config, aegis_error *err)
+aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, bool gguf, const aeg_config *config, aegis_error *err)
 {
     static const char *const prefixes[] = { "language_model.model.", "model.language_model.", "model.", "" };
     static const char *const heads[] = { "language_model.lm_head", "lm_head", "model.lm_head" };
     static const char *const visions[] = { "vision_tower.", "model.visual.", "visual.", "model.vision_tower." };
-    aeg_names names = { .st = st, .config = config, .head = heads[1] };
+    aeg_names names = { .st = st, .config = config, .head = heads[1], .gguf = gguf, .quantised = gguf };
+    if (gguf) {
+        *out = names;
+        return AEGIS_OK;
+    }
     for (size_t i = 0; i < 4 && names.prefix == NULL; i++)
         if (find2(st, prefixes[i], "layers.0.input_layernorm.weight") != NULL)
             names.prefix = prefixes[i];
@@ -216,6 +221,8 @@ static void module_name(const aeg_names *names, const aeg_layout_entry *e, char 
 
 aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aegis_error *err)
 {
+    if (names->gguf)
+        return aeg_names_gguf_embed(names, out, err);
     const aeg_hparams *h = &names->config->hparams;
     char module[NAME_MAX_TEXT];
     snprintf(module, sizeof module, "%sembed_tokens", names->prefix);
@@ -227,6 +234,8 @@ aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *en
                               aegis_error *err)
 {
     char module[NAME_MAX_TEXT];
+    if (names->gguf)
+        return aeg_names_gguf_matrix(names, entry, out, err);
     module_name(names, entry, module);
     if (entry->part == AEG_PART_LM_HEAD && names->config->tie_embeddings && find2(names->st, module, ".weight") == NULL)
         return aeg_names_embed(names, out, err);
@@ -235,12 +244,14 @@ aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *en
 }
 
 aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
-                              bool *plus_one, aegis_error *err)
+                              aeg_vector_change *change, aegis_error *err)
 {
     char module[NAME_MAX_TEXT];
     uint64_t n = 1;
     uint8_t kind = 0;
     const aeg_part part = entry->part;
+    if (names->gguf)
+        return aeg_names_gguf_vector(names, entry, out, change, err);
     module_name(names, entry, module);
     const bool bare = part == AEG_PART_GDN_A_LOG || part == AEG_PART_GDN_DT_BIAS;
     const aeg_st_tensor *t = find2(names->st, module, bare ? "" : ".weight");
@@ -261,8 +272,9 @@ aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *en
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' has the axes of a %s model, but layer 0 those of a %s one",
                         t->name, names->raw ? "converted" : "raw", names->raw ? "raw" : "converted");
     /* the gated norm is a plain multiplier everywhere */
-    *plus_one = names->raw && (part == AEG_PART_MIXER_NORM || part == AEG_PART_FFN_NORM || part == AEG_PART_FINAL_NORM ||
+    const bool plus_one = names->raw && (part == AEG_PART_MIXER_NORM || part == AEG_PART_FFN_NORM || part == AEG_PART_FINAL_NORM ||
                                part == AEG_PART_ATTN_Q_NORM || part == AEG_PART_ATTN_K_NORM);
+    *change = plus_one ? AEG_VECTOR_PLUS_ONE : AEG_VECTOR_AS_IT_IS;
     *out = t;
     return AEGIS_OK;
 }
@@ -278,6 +290,8 @@ aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t e
     aeg_source_matrix m = { .n_rows = rows, .n_cols = down ? h->expert_width : h->hidden_size };
     bool shared = true;
     uint32_t step = rows;
+    if (names->gguf)
+        return aeg_names_gguf_expert(names, layer, expert, part, out, stacked, rows_per_expert, err);
     snprintf(mlp, sizeof mlp, "%slayers.%u.mlp.", names->prefix, layer);
     snprintf(module, sizeof module, "%sswitch_mlp.%s", mlp, projections[part]);
     if (find2(names->st, module, ".weight") != NULL) { /* MLX */
@@ -314,6 +328,8 @@ aegis_status aeg_names_check_unused(const aeg_names *names, aegis_error *err)
 {
     static const char *const endings[] = { "proj.bias", "gate.bias", "_scale_inv", "weight_scale", "weight_scale_2",
                                            "weight_packed", "qweight", "qzeros", "g_idx", "input_scale" };
+    if (names->gguf)
+        return aeg_names_gguf_check_unused(names, err);
     const size_t n = strlen(names->prefix);
     for (uint32_t i = 0; i < names->st->n_tensors; i++) {
         const char *name = names->st->tensors[i].name;

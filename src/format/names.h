@@ -2,7 +2,7 @@
 /* format/names.h - where a published model keeps each of our tensors.
  *
  * Knows the names of Hugging Face (model.language_model., lm_head, mlp.experts fused or one tensor per expert), of MLX
- * (language_model.model., mlp.switch_mlp, .scales and .biases) and the bare model. prefix. Other files'
+ * (language_model.model., mlp.switch_mlp, .scales and .biases), the bare model. prefix, and GGUF (names_gguf.h). Other files'
  * spellings stop here. Types come from the tensors' shapes; config.json only comments on them.
  * Memory: none of its own; pointers live as long as the aeg_st. Thread: owner of the aeg_st.
  */
@@ -24,6 +24,7 @@ typedef struct {
     const char *prefix;      /* "model.language_model." etc. */
     const char *head;        /* "lm_head" or "language_model.lm_head" */
     const char *vision;      /* "model.visual." or "vision_tower."; NULL: no vision tensors */
+    bool gguf;               /* names_gguf.h knows them; the others are unused */
     bool raw;                /* Hugging Face values: norms lack their +1 */
     bool quantised;          /* some matrix has .scales */
 } aeg_names;
@@ -36,18 +37,25 @@ typedef struct {
     uint32_t n_rows, n_cols;
 } aeg_source_matrix;
 
+/* What is done to the values of a vector on their way into the store. */
+typedef enum {
+    AEG_VECTOR_AS_IT_IS,
+    AEG_VECTOR_PLUS_ONE,     /* norms of Hugging Face's qwen3_5 lack their 1 */
+    AEG_VECTOR_LOG_OF_MINUS, /* GGUF has -exp(A_log), we keep A_log          */
+} aeg_vector_change;
+
 /* The experts of a layer. Stacked: expert e of the matrix below has its rows at row0 + e * rows_per_expert. */
 typedef enum { AEG_EXPERT_GATE, AEG_EXPERT_UP, AEG_EXPERT_DOWN, AEG_N_EXPERT_PARTS } aeg_expert_part;
 
-/* Recognise the naming. AEGIS_E_MODEL if the layers cannot be found. */
-aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, const aeg_config *config, aegis_error *err);
+/* Recognise the naming; `gguf`: the source is one. AEGIS_E_MODEL if the layers cannot be found. */
+aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, bool gguf, const aeg_config *config, aegis_error *err);
 
 /* A matrix of the layout; its shape is checked. lm_head of a tied model is the embedding table. */
 aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *entry, aeg_source_matrix *out,
                               aegis_error *err);
-/* A vector of the layout, or the convolution; *plus_one: add 1 to its values. */
+/* A vector of the layout, or the convolution. */
 aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
-                              bool *plus_one, aegis_error *err);
+                              aeg_vector_change *change, aegis_error *err);
 aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aegis_error *err);
 
 /* Part `part` of an expert; *stacked (may be NULL): experts of the layer share a tensor, rows_per_expert apart. */

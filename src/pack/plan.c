@@ -6,6 +6,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "format/config_gguf.h"
+#include "format/safetensors.h"
 #include "kernels/planes.h"
 
 enum { VIEWS = 3 /* weight, scales, biases */, DEFAULT_BITS = 4, DEFAULT_GROUP = 64, ROUTER_BITS = 8 };
@@ -54,7 +56,7 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
 {
     const aeg_layout_entry *e = &t->entry;
     if (e->vector) {
-        AEG_TRY(aeg_names_vector(&p->names, e, &t->matrix.weight, &t->plus_one, err));
+        AEG_TRY(aeg_names_vector(&p->names, e, &t->matrix.weight, &t->change, err));
         t->bytes = 4 * (uint64_t)e->n_cols;
         p->source_bytes += t->matrix.weight->bytes;
         p->min_window = AEG_MAX(p->min_window, aeg_raw_room((size_t)t->matrix.weight->bytes));
@@ -167,16 +169,16 @@ static aegis_status plan_vision(aeg_plan *p, aegis_error *err)
 {
     uint64_t end = 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->st.n_tensors; i++)
-        n += aeg_names_vision(&p->names, &p->st.tensors[i]) != NULL;
+    for (uint32_t i = 0; i < p->st->n_tensors; i++)
+        n += aeg_names_vision(&p->names, &p->st->tensors[i]) != NULL;
     if (n == 0)
         return AEGIS_OK;
     p->vision = aeg_calloc(p->memory, n, sizeof *p->vision);
     if (p->vision == NULL)
         return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u vision tensors", n);
     /* the set is sorted by name, so is this */
-    for (uint32_t i = 0; i < p->st.n_tensors; i++) {
-        const aeg_tensor *t = &p->st.tensors[i];
+    for (uint32_t i = 0; i < p->st->n_tensors; i++) {
+        const aeg_tensor *t = &p->st->tensors[i];
         const char *name = aeg_names_vision(&p->names, t);
         if (name == NULL)
             continue;
@@ -191,11 +193,22 @@ static aegis_status plan_vision(aeg_plan *p, aegis_error *err)
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
+static aegis_status open_source(aeg_plan *p, const char *src, aegis_error *err)
+{
+    if (aeg_is_directory(src)) {
+        p->st = &p->safetensors;
+        AEG_TRY(aeg_config_load(&p->config, src, p->memory, err));
+        return aeg_st_open(&p->safetensors, src, p->memory, err);
+    }
+    p->st = &p->gguf.source;
+    AEG_TRY(aeg_gguf_open(&p->gguf, src, p->memory, err));
+    return aeg_config_gguf(&p->config, &p->gguf, p->memory, err);
+}
+
 static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dense_bits, aegis_error *err)
 {
-    AEG_TRY(aeg_config_load(&p->config, src, p->memory, err));
-    AEG_TRY(aeg_st_open(&p->st, src, p->memory, err));
-    AEG_TRY(aeg_names_init(&p->names, &p->st, &p->config, err));
+    AEG_TRY(open_source(p, src, err));
+    AEG_TRY(aeg_names_init(&p->names, p->st, p->gguf.n_kv > 0, &p->config, err));
     AEG_TRY(aeg_names_check_unused(&p->names, err));
     AEG_TRY(plan_dense(p, dense_bits, err));
     AEG_TRY(plan_embed(p, dense_bits, err));
@@ -208,8 +221,8 @@ aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int 
                            aegis_error *err)
 {
     *out = (aeg_plan){ .memory = memory };
-    if (!aeg_is_directory(src))
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: not a folder with config.json and model*.safetensors", src);
+    if (!aeg_is_directory(src) && !aeg_gguf_probe(src))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a folder with config.json and model*.safetensors nor a GGUF file", src);
     const aegis_status status = fill(out, src, expert_bits, dense_bits, err);
     if (status == AEGIS_OK)
         return status;
@@ -222,7 +235,8 @@ void aeg_plan_close(aeg_plan *plan)
     aeg_free(plan->memory, plan->vision);
     aeg_free(plan->memory, plan->layers);
     aeg_free(plan->memory, plan->tensors);
-    aeg_source_close(&plan->st);
+    aeg_source_close(&plan->safetensors);
+    aeg_gguf_close(&plan->gguf);
     aeg_config_free(&plan->config);
     *plan = (aeg_plan){ 0 };
 }

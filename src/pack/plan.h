@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "expert/store.h"
 #include "format/config.h"
+#include "format/gguf.h"
 #include "format/layout.h"
 #include "format/names.h"
 #include "format/safetensors.h"
@@ -20,7 +21,7 @@
 typedef struct {
     aeg_layout_entry entry;
     aeg_source_matrix matrix; /* a vector: only matrix.weight */
-    bool plus_one;
+    aeg_vector_change change;
     aeg_weight_type out;
     uint64_t offset, bytes;
     uint64_t xxh3;            /* filled while writing, as below */
@@ -40,7 +41,9 @@ typedef struct {
 
 typedef struct {
     aeg_memory *memory;
-    aeg_source st;
+    aeg_source *st;           /* of the safetensors below or of the gguf */
+    aeg_source safetensors;
+    aeg_gguf gguf;            /* zeroed if the source is none */
     aeg_config config;
     aeg_names names;
     uint32_t n_tensors, n_vision;

@@ -66,7 +66,7 @@ static void show_source(aeg_text *t, const aeg_plan *p)
     char type[AEG_TYPE_TEXT];
     const aeg_hparams *h = &p->config.hparams;
     aeg_text_add(t, "{\n \"kind\": \"source\",\n \"format\": \"%s\",\n \"quantised\": %s,\n ",
-                 p->names.raw ? "hf" : "mlx", p->names.quantised ? "true" : "false");
+                 p->names.gguf ? "gguf" : p->names.raw ? "hf" : "mlx", p->names.quantised ? "true" : "false");
     aeg_manifest_hparams(t, h);
     aeg_text_add(t, ",\n \"source_bytes\": %" PRIu64 ",\n \"vision_tensors\": %u,\n", p->source_bytes, p->n_vision);
     aeg_text_add(t, " \"embed\": {\"type\": \"%s\", \"rows\": %u, \"cols\": %u},\n \"experts\": [",

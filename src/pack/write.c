@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack/write.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -30,7 +31,7 @@ static aegis_status view(aeg_pack_writer *w, const aeg_tensor *t, uint64_t begin
     const size_t room = aeg_raw_room(n);
     if (room > w->window_bytes - w->window_used)
         return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", t->name);
-    AEG_TRY(aeg_source_view(&w->plan->st, t, begin, n, w->window + w->window_used, out, err));
+    AEG_TRY(aeg_source_view(w->plan->st, t, begin, n, w->window + w->window_used, out, err));
     w->window_used += room;
     return AEGIS_OK;
 }
@@ -113,6 +114,15 @@ static uint32_t dtype_kind(const aeg_tensor *t)
     return t->dtype == AEG_DT_BF16 ? AEG_W_BF16 : t->dtype == AEG_DT_F16 ? AEG_W_F16 : AEG_W_F32;
 }
 
+/* Rounded once. The model computes exp(A_log) again: -value to within |A_log| * 2^-24, and |A_log| is below 10. */
+static bool changed(aeg_vector_change change, float value, float *out)
+{
+    *out = change == AEG_VECTOR_PLUS_ONE       ? value + 1.0f
+           : change == AEG_VECTOR_LOG_OF_MINUS ? (float)log(-(double)value)
+                                               : value;
+    return isfinite(*out);
+}
+
 /* The convolution is kept tap by tap ([4][channels]), because a step adds one tap of all channels at a time;
  * the source keeps the taps of a channel together. */
 static aegis_status write_vector(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
@@ -121,7 +131,6 @@ static aegis_status write_vector(aeg_pack_writer *w, const aeg_plan_tensor *t, a
     const uint32_t n = t->entry.n_cols, kind = dtype_kind(src);
     const uint32_t taps = t->entry.part == AEG_PART_GDN_CONV ? w->plan->config.hparams.conv_kernel : 1;
     const uint32_t channels = n / taps;
-    const float add = t->plus_one ? 1.0f : 0.0f;
     float piece[VECTOR_PIECE];
     const uint8_t *p;
     w->window_used = 0;
@@ -130,9 +139,10 @@ static aegis_status write_vector(aeg_pack_writer *w, const aeg_plan_tensor *t, a
         const uint32_t now = AEG_MIN(n - done, (uint32_t)VECTOR_PIECE);
         for (uint32_t i = 0; i < now; i++) {
             const uint32_t tap = (done + i) / channels, channel = (done + i) % channels;
-            piece[i] = aeg_stored_float(kind, p, (size_t)channel * taps + tap);
-            if (t->plus_one)
-                piece[i] += add;
+            if (!changed(t->change, aeg_stored_float(kind, p, (size_t)channel * taps + tap), &piece[i]))
+                return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': value %u is %g, expected a finite one%s", src->name,
+                                channel * taps + tap, (double)aeg_stored_float(kind, p, (size_t)channel * taps + tap),
+                                t->change == AEG_VECTOR_LOG_OF_MINUS ? " below 0" : "");
         }
         AEG_TRY(aeg_sink_append(w->sink, piece, now * sizeof piece[0], err));
         done += now;
