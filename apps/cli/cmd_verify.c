@@ -10,7 +10,7 @@
 
 aegis_status aeg_cmd_verify(aeg_cli *cli, aegis_error *err)
 {
-    if (aeg_is_directory(cli->model) && !aeg_source_is_store(cli->model))
+    if (aeg_file_exists(cli->model) && !aeg_source_is_store(cli->model))
         return aeg_fail(err, AEGIS_E_MODEL, "%s: not a store (no manifest.json)", cli->model);
     aeg_progress progress;
     aeg_progress_start(&progress, "verifying");

@@ -60,7 +60,7 @@ static void print_overview(void)
            "usage: aegis COMMAND ...        aegis -m MODEL -p TEXT\n\ncommands:\n");
     for (uint32_t i = 0; i < AEG_N_COMMANDS; i++)
         printf("  %-12s %s\n", aeg_command_table[i].name, aeg_command_table[i].summary);
-    printf("\nMODEL is a store, or a model folder (MLX or Hugging Face safetensors), packed on first use.\n"
+    printf("\nMODEL is a store, a model folder (MLX or Hugging Face safetensors) or a GGUF file, packed on first use.\n"
            "\nexamples:\n%s%s%s"
            "\nexit codes: 0 ok, 1 failure, 2 usage, 3 the plan does not fit the budget, 4 model missing, corrupt or\n"
            "unsupported, 5 input/output, 6 hardware missing, 130 and 143 interrupted\n"

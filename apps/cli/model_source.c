@@ -78,6 +78,34 @@ static aegis_status hash_folder(const char *folder, uint64_t *hash, uint32_t *n_
     return AEGIS_OK;
 }
 
+/* Name, size and time of a file; false if it cannot be looked at. */
+static bool hash_file(const char *path, uint64_t *hash)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    const int64_t facts[3] = { st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec };
+    const char *base = strrchr(path, '/');
+    *hash = mix(mix_text(*hash, base == NULL ? path : base + 1), facts, sizeof facts);
+    return true;
+}
+
+/* A GGUF file, or all parts of "...-00001-of-00003.gguf"; one that is missing is the packer's to complain about. */
+static void hash_parts(const char *path, uint64_t *hash)
+{
+    static const char first[] = "-00001-of-";
+    char part[AEG_PATH_MAX];
+    const size_t n = strlen(path), suffix = sizeof first - 1 + sizeof "00000.gguf" - 1;
+    const unsigned long parts = n > suffix && n < sizeof part && memcmp(path + n - suffix, first, sizeof first - 1) == 0
+                                    ? strtoul(path + n - suffix + sizeof first - 1, NULL, 10)
+                                    : 1;
+    hash_file(path, hash);
+    for (unsigned long i = 2; i <= parts; i++) {
+        snprintf(part, sizeof part, "%.*s-%05lu%s", (int)(n - suffix), path, i, path + n - suffix + 6);
+        hash_file(part, hash);
+    }
+}
+
 static aegis_status make_key(char key[AEG_SOURCE_KEY], const aeg_cli *cli, const char *source, aegis_error *err)
 {
     /* Change the text when stores of the same source get another layout. */
@@ -85,8 +113,11 @@ static aegis_status make_key(char key[AEG_SOURCE_KEY], const aeg_cli *cli, const
     uint32_t n_weights = 0, unused = 0;
     const int32_t bits[2] = { cli->expert_bits, cli->dense_bits };
     hash = mix(mix_text(hash, source), bits, sizeof bits);
-    AEG_TRY(hash_folder(source, &hash, &n_weights, err));
-    if (n_weights == 0)
+    if (!aeg_is_directory(source))
+        hash_parts(source, &hash);
+    else
+        AEG_TRY(hash_folder(source, &hash, &n_weights, err));
+    if (n_weights == 0 && aeg_is_directory(source))
         return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no *.safetensors)",
                         cli->model);
     if (cli->tokenizer != NULL)
@@ -182,15 +213,43 @@ static aegis_status pack_first_use(const aeg_cli *cli, const char *source, const
     return status;
 }
 
+static bool is_gguf(const char *path)
+{
+    char magic[4] = "";
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const bool is = read(fd, magic, sizeof magic) == sizeof magic && memcmp(magic, "GGUF", sizeof magic) == 0;
+    close(fd);
+    return is;
+}
+
+/* Of a file only its folder is resolved: download caches have links there, and the parts of a split set go by the names
+ * beside the link. */
+static aegis_status full_path(const char *model, bool file, char *out, aegis_error *err)
+{
+    char folder[AEG_PATH_MAX];
+    const char *slash = strrchr(model, '/');
+    const char *name = slash == NULL ? model : slash + 1;
+    if (!file && realpath(model, out) == NULL)
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
+    if (!file)
+        return AEGIS_OK;
+    const int n = slash == NULL ? snprintf(folder, sizeof folder, ".") : snprintf(folder, sizeof folder, "%.*s/", (int)(slash - model), model);
+    char resolved[AEG_PATH_MAX];
+    if (n >= (int)sizeof folder || realpath(folder, resolved) == NULL)
+        return aeg_fail_os(err, AEGIS_E_MODEL, n >= (int)sizeof folder ? ENAMETOOLONG : errno, "model %s", model);
+    return aeg_path_join(out, resolved, name, err);
+}
+
 aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *err)
 {
     const char *model = cli->model;
     struct stat st;
     if (stat(model, &st) != 0)
         return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
-    if (S_ISREG(st.st_mode))
-        return aeg_fail(err, AEGIS_E_MODEL, "%s is a file, expected a store or a model folder%s", model,
-                        ends_with(model, ".gguf") ? "; GGUF files are not in this version" : "");
+    if (S_ISREG(st.st_mode) && !is_gguf(model))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s is a file but no GGUF file; expected a store, a model folder or a GGUF file", model);
     if (aeg_source_is_store(model)) {
         if (snprintf(store, AEG_PATH_MAX, "%s", model) >= AEG_PATH_MAX)
             return aeg_fail(err, AEGIS_E_USAGE, "path of the model is longer than %d bytes", AEG_PATH_MAX - 1);
@@ -200,8 +259,7 @@ aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *er
         return AEGIS_OK;
     }
     char source[AEG_PATH_MAX], folder[AEG_PATH_MAX], key[AEG_SOURCE_KEY];
-    if (realpath(model, source) == NULL)
-        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
+    AEG_TRY(full_path(model, S_ISREG(st.st_mode), source, err));
     AEG_TRY(make_key(key, cli, source, err));
     AEG_TRY(aeg_source_cache_folder(folder, err));
     AEG_TRY(aeg_path_join(store, folder, key, err));

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_gguf.h"
 
 enum { MAX_SMALL = 16 << 20 };
 
@@ -121,8 +122,24 @@ static aegis_status write_template(aeg_extras *x, const char *config, size_t con
     return config == NULL ? AEGIS_OK : template_member(x, config, config_n, "tokenizer_config.json", &found, err);
 }
 
+static aegis_status write_from_gguf(aeg_extras *x, aegis_error *err)
+{
+    uint8_t *table = NULL;
+    size_t n = 0;
+    aeg_gguf_text text = { 0 };
+    bool found = false;
+    AEG_TRY(aeg_tokenizer_compile_gguf(x->gguf, &table, &n, x->memory, err));
+    const aegis_status status = table == NULL ? AEGIS_OK : put(x, "tokenizer.bin", table, n, err);
+    aeg_free(x->memory, table);
+    AEG_TRY(status);
+    AEG_TRY(aeg_gguf_string(x->gguf, "tokenizer.chat_template", &text, &found, err));
+    return found && text.n > 0 ? put(x, "chat_template.jinja", text.p, text.n, err) : AEGIS_OK;
+}
+
 aegis_status aeg_extras_write(aeg_extras *x, aegis_error *err)
 {
+    if (x->tokenizer_dir == NULL)
+        return write_from_gguf(x, err);
     char *config;
     size_t config_n;
     AEG_TRY(read_optional(x, x->tokenizer_dir, "tokenizer_config.json", MAX_SMALL, &config, &config_n, err));
@@ -131,7 +148,8 @@ aegis_status aeg_extras_write(aeg_extras *x, aegis_error *err)
         status = write_template(x, config, config_n, err);
     aeg_free(x->memory, config);
     AEG_TRY(status);
-    AEG_TRY(copy(x, x->src, "config.json", err));
+    if (x->gguf == NULL)
+        AEG_TRY(copy(x, x->src, "config.json", err));
     return copy(x, x->tokenizer_dir, "preprocessor_config.json", err);
 }
 
@@ -144,8 +162,18 @@ static uint64_t size_of(const char *dir, const char *name)
     return (uint64_t)st.st_size + 4096;
 }
 
-uint64_t aeg_extras_estimate(const char *src, const char *tokenizer_dir)
+/* The table has about 16 bytes per token and 27 per merge or pair of pieces, and the texts. */
+static uint64_t estimate_gguf(const aeg_gguf *g)
 {
+    enum { PER_ENTRY = 160 };
+    const aeg_gguf_kv *tokens = aeg_gguf_find(g, "tokenizer.ggml.tokens"), *merges = aeg_gguf_find(g, "tokenizer.ggml.merges");
+    return (1 << 20) + ((tokens == NULL ? 0 : tokens->count) + (merges == NULL ? 0 : merges->count)) * PER_ENTRY;
+}
+
+uint64_t aeg_extras_estimate(const char *src, const char *tokenizer_dir, const aeg_gguf *gguf)
+{
+    if (tokenizer_dir == NULL)
+        return estimate_gguf(gguf);
     return size_of(src, "config.json") + size_of(tokenizer_dir, "tokenizer.json") +
            size_of(tokenizer_dir, "tokenizer_config.json") + size_of(tokenizer_dir, "chat_template.jinja") +
            size_of(tokenizer_dir, "preprocessor_config.json");

@@ -78,7 +78,8 @@ static aegis_status write_extras(packer *p, aegis_error *err)
 {
     AEG_TRY(aeg_sink_new(&p->sink, MIN_BUFFER - 2 * AEG_RAW_ALIGN, MIN_BUFFER, &p->memory, err));
     p->extras = (aeg_extras){ .folder = p->folder.part, .src = p->src, .tokenizer_dir = p->tokenizer_dir,
-                              .sink = p->sink, .memory = &p->memory };
+                              .gguf = aeg_plan_is_gguf(&p->plan) ? &p->plan.gguf : NULL, .sink = p->sink,
+                              .memory = &p->memory };
     AEG_TRY(aeg_extras_write(&p->extras, err));
     for (uint32_t i = 0; i < p->extras.n_files; i++)
         p->store_bytes += p->extras.files[i].bytes;
@@ -109,7 +110,9 @@ static aegis_status prepare(packer *p, const char *dst, size_t *buffer, aegis_er
     AEG_TRY(aeg_folder_check(&p->folder, dst, err));
     AEG_TRY(aeg_plan_open(&p->plan, p->src, p->options->expert_bits, p->options->dense_bits, &p->memory, err));
     AEG_TRY(share_memory(p, buffer, err));
-    uint64_t needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir);
+    if (p->tokenizer_dir == NULL && !aeg_plan_is_gguf(&p->plan))
+        p->tokenizer_dir = p->src;
+    uint64_t needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir, &p->plan.gguf);
     for (int f = 0; f < AEG_N_FILES; f++)
         needed += p->plan.file_bytes[f];
     AEG_TRY(aeg_folder_space(&p->folder, needed, err));
@@ -149,7 +152,7 @@ aegis_status aegis_pack(const char *src, const char *dst, const aegis_pack_optio
     const uint64_t start = aeg_now_ns();
     packer p = { .options = options == NULL ? &defaults : options, .src = src, .folder = { .fd = -1 },
                  .memory = { .name = "pack" } };
-    p.tokenizer_dir = p.options->tokenizer_dir == NULL ? src : p.options->tokenizer_dir;
+    p.tokenizer_dir = p.options->tokenizer_dir;
     p.ceiling = p.options->memory_bytes == 0 ? default_memory : AEG_MIN(p.options->memory_bytes, default_memory);
     const aegis_status status = run(&p, dst, err);
     if (status == AEGIS_OK && result != NULL)

@@ -208,7 +208,7 @@ static aegis_status open_source(aeg_plan *p, const char *src, aegis_error *err)
 static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dense_bits, aegis_error *err)
 {
     AEG_TRY(open_source(p, src, err));
-    AEG_TRY(aeg_names_init(&p->names, p->st, p->gguf.n_kv > 0, &p->config, err));
+    AEG_TRY(aeg_names_init(&p->names, p->st, aeg_plan_is_gguf(p), &p->config, err));
     AEG_TRY(aeg_names_check_unused(&p->names, err));
     AEG_TRY(plan_dense(p, dense_bits, err));
     AEG_TRY(plan_embed(p, dense_bits, err));

@@ -65,6 +65,9 @@ aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int 
                            aegis_error *err);
 void aeg_plan_close(aeg_plan *plan);
 
+/* Is the source a GGUF file? */
+static inline bool aeg_plan_is_gguf(const aeg_plan *plan) { return plan->gguf.source.n_files > 0; }
+
 /* Source bytes of one row of a matrix: codes or numbers, scales, biases. */
 size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols);
 

@@ -104,14 +104,34 @@ bool aeg_tokenizer_find(const aeg_tokenizer *tok, const char *text, uint32_t *id
     return true;
 }
 
+bool aeg_tokenizer_text(const aeg_tokenizer *tok, uint32_t id, bool skip_special, bool *run_start, const uint8_t **bytes,
+                        size_t *n)
+{
+    const uint32_t flags = flags_of(tok, id), special = flags & AEG_TT_SPECIAL;
+    if ((skip_special && special != 0) || !aeg_tokenizer_token(tok, id, bytes, n))
+        return false;
+    if ((tok->table.f.options & AEG_TT_CHUNK_SPACE) == 0)
+        return true;
+    /* what decodes to nothing leaves a run as it is, other special tokens end it */
+    const bool strip = *run_start && special == 0 && (flags & AEG_TT_BYTE) == 0 && *n > 0 && (*bytes)[0] == ' ';
+    if (special == 0 || *n > 0)
+        *run_start = special != 0;
+    if (strip) {
+        ++*bytes;
+        --*n;
+    }
+    return true;
+}
+
 size_t aeg_tokenizer_decode(const aeg_tokenizer *tok, const uint32_t *ids, size_t n_ids, bool skip_special,
                             uint8_t *out, size_t cap)
 {
+    bool run_start = true;
     size_t total = 0;
     for (size_t i = 0; i < n_ids; i++) {
         const uint8_t *bytes;
         size_t n;
-        if ((skip_special && aeg_tokenizer_is_special(tok, ids[i])) || !aeg_tokenizer_token(tok, ids[i], &bytes, &n))
+        if (!aeg_tokenizer_text(tok, ids[i], skip_special, &run_start, &bytes, &n))
             continue;
         if (total < cap)
             memcpy(out + total, bytes, AEG_MIN(n, cap - total));

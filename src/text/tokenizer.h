@@ -87,6 +87,7 @@ size_t aeg_tokenizer_decode(const aeg_tokenizer *tok, const uint32_t *ids, size_
 typedef struct {
     const aeg_tokenizer *tok;
     bool skip_special;
+    bool run_start; /* the next piece is the first behind a special token, or of all */
     uint32_t n_held;
     uint8_t held[4];
     uint8_t out[3 * (AEG_TOKEN_MAX_BYTES + 4)];

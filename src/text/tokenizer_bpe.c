@@ -2,17 +2,32 @@
 #include "text/tokenizer_bpe.h"
 
 #include "base/checked.h"
+#include "text/utf8.h"
 
 static uint32_t byte_id(const aeg_token_table *t, uint8_t byte)
 {
     return aeg_tt_u32(t->section[AEG_TT_BYTE_IDS] + (size_t)byte * 4);
 }
 
-uint32_t aeg_bpe_short(const aeg_token_table *t, const uint8_t *piece, uint32_t n, uint32_t *ids)
+/* The symbol that merging starts with at `p`: the token of a byte, or of a character where scores decide (a byte of it, if
+ * it has none); returns its bytes. */
+static uint32_t first_symbol(const aeg_token_table *t, const uint8_t *p, size_t n, uint32_t *id)
+{
+    if ((t->f.options & AEG_TT_SCORES) != 0) {
+        uint32_t code, length;
+        if (aeg_utf8_step(p, n, &code, &length) == AEG_UTF8_OK && aeg_tt_find(t, p, length, id))
+            return length;
+    }
+    *id = byte_id(t, p[0]);
+    return 1;
+}
+
+uint32_t aeg_bpe_short(const aeg_token_table *t, const uint8_t *piece, uint32_t n_bytes, uint32_t *ids)
 {
     uint32_t rank[AEG_BPE_SHORT], merged[AEG_BPE_SHORT]; /* of the pair (i, i + 1) */
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = byte_id(t, piece[i]);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_bytes; n++)
+        i += first_symbol(t, piece + i, n_bytes - i, &ids[n]);
     for (uint32_t i = 0; i + 1 < n; i++)
         rank[i] = aeg_tt_merge(t, ids[i], ids[i + 1], &merged[i]);
     while (n > 1) {
@@ -148,13 +163,16 @@ aegis_status aeg_bpe_long(const aeg_token_table *t, aeg_bpe_room *room, const ui
 {
     AEG_TRY(reserve(room, n, err));
     merger m = { .t = t, .r = room, .n = n };
-    for (size_t i = 0; i < n; i++) {
-        room->id[i] = byte_id(t, piece[i]);
-        room->length[i] = 1;
+    for (size_t i = 0; i < n;) {
+        const uint32_t length = first_symbol(t, piece + i, n - i, &room->id[i]);
+        for (uint32_t k = 1; k < length; k++)
+            room->id[i + k] = UINT32_MAX;
+        room->length[i] = room->length[i + length - 1] = (uint16_t)length;
+        i += length;
     }
-    for (size_t i = 0; i + 1 < n; i++) {
+    for (size_t i = 0, next; (next = i + room->length[i]) < n; i = next) {
         uint32_t merged;
-        const uint32_t rank = aeg_tt_merge(t, room->id[i], room->id[i + 1], &merged);
+        const uint32_t rank = aeg_tt_merge(t, room->id[i], room->id[next], &merged);
         if (rank != UINT32_MAX)
             room->heap[m.n_heap++] = (uint64_t)rank << 32 | i;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text/tokenizer_bpe.h - byte-pair merging of one piece.
  *
- * Start from the token of each byte; join the adjacent pair of lowest rank, leftmost on ties, until no pair has
+ * Start from the token of each byte (of each character, where scores give the ranks: tokenizer_score.h); join the adjacent pair of lowest rank, leftmost on ties, until no pair has
  * a merge. Short pieces scan for the lowest rank; long ones keep a heap, n log n steps for n bytes.
  *
  * Very long pieces (a megabyte of spaces is one) go window by window, so that room and time per byte stay those

@@ -72,7 +72,7 @@ static aegis_status lay_out(builder *b, aegis_error *err)
     const aeg_tokenizer_source *s = b->s;
     b->f = (aeg_tt_fields){
         .n_tokens = s->n_tokens, .merge_slots = slots_for(s->n_merges), .n_added = s->n_added,
-        .vocab_slots = (s->options & AEG_TT_IGNORE_MERGES) != 0 ? slots_for(s->n_tokens) : 0,
+        .vocab_slots = (s->options & (AEG_TT_IGNORE_MERGES | AEG_TT_SCORES)) != 0 ? slots_for(s->n_tokens) : 0,
         .n_patterns = s->n_patterns, .options = s->options, .bos = s->bos, .eos = s->eos, .pad = s->pad,
         .n_prefix = s->n_prefix, .n_suffix = s->n_suffix,
     };
@@ -108,6 +108,7 @@ static void fill_tokens(builder *b)
     const aeg_tokenizer_source *s = b->s;
     uint8_t *start = b->table + b->offset[AEG_TT_TOKEN_START], *bytes = b->table + b->offset[AEG_TT_TOKEN_BYTES];
     uint8_t *byte_ids = b->table + b->offset[AEG_TT_BYTE_IDS], *vocab = b->table + b->offset[AEG_TT_VOCAB];
+    const bool scores = (s->options & AEG_TT_SCORES) != 0;
     uint32_t at = 0;
     memset(byte_ids, 0xFF, b->size[AEG_TT_BYTE_IDS]);
     memset(vocab, 0xFF, b->size[AEG_TT_VOCAB]);
@@ -120,9 +121,10 @@ static void fill_tokens(builder *b)
         at += t->n;
         if ((t->flags & AEG_TT_PRESENT) == 0 || (t->flags & AEG_TT_IS_ADDED) != 0 || t->n == 0)
             continue;
-        if (t->n == 1 && aeg_tt_u32(byte_ids + t->bytes[0] * 4) == UINT32_MAX)
+        const bool byte = (t->flags & AEG_TT_BYTE) != 0, stands_for_byte = !scores || byte;
+        if (t->n == 1 && stands_for_byte && aeg_tt_u32(byte_ids + t->bytes[0] * 4) == UINT32_MAX)
             put_u32(byte_ids + t->bytes[0] * 4, id);
-        if (b->f.vocab_slots == 0)
+        if (b->f.vocab_slots == 0 || byte)
             continue;
         uint32_t slot = aeg_tt_slot(aeg_tt_hash_bytes(t->bytes, t->n), b->f.vocab_slots);
         while (aeg_tt_u32(vocab + (size_t)slot * 4) != UINT32_MAX)
@@ -136,8 +138,8 @@ static aegis_status fill_merges(builder *b, aegis_error *err)
 {
     uint8_t *slots = b->table + b->offset[AEG_TT_MERGES];
     memset(slots, 0xFF, b->size[AEG_TT_MERGES]);
-    for (uint32_t rank = 0; rank < b->s->n_merges; rank++) {
-        const aeg_source_merge *m = &b->s->merges[rank];
+    for (uint32_t i = 0; i < b->s->n_merges; i++) {
+        const aeg_source_merge *m = &b->s->merges[i];
         uint32_t slot = aeg_tt_slot(aeg_tt_hash_pair(m->left, m->right), b->f.merge_slots);
         uint32_t walk = 0;
         uint8_t *p;
@@ -150,7 +152,7 @@ static aegis_status fill_merges(builder *b, aegis_error *err)
         b->f.n_merges += aeg_tt_u32(p) == UINT32_MAX;
         put_u32(p, m->left);
         put_u32(p + 4, m->right);
-        put_u32(p + 8, rank);
+        put_u32(p + 8, (b->s->options & AEG_TT_SCORES) != 0 ? m->rank : i);
         put_u32(p + 12, m->merged);
     }
     return AEGIS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text/tokenizer_build.h - from a tokenizer's parts, whatever file they came from, to its table.
  *
- * A reader (today tokenizer.json; a GGUF's arrays fit the same way) fills a source; aeg_tokenizer_build()
+ * A reader (tokenizer.json, a GGUF's arrays, a SentencePiece model) fills a source; aeg_tokenizer_build()
  * checks it and writes the table of tokenizer_table.h. Everything in a source is a loan from the reader.
  */
 #ifndef AEG_TEXT_TOKENIZER_BUILD_H
@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     uint32_t left, right, merged;
+    uint32_t rank; /* with AEG_TT_SCORES, else the place in the list counts */
 } aeg_source_merge;
 
 typedef struct {

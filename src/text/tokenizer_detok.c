@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer_open.h"
 #include "text/utf8.h"
 
 void aeg_detok_init(aeg_detok *d, const aeg_tokenizer *tok, bool skip_special)
 {
     d->tok = tok;
     d->skip_special = skip_special;
+    d->run_start = true;
     d->n_held = 0;
 }
 
@@ -16,8 +17,7 @@ const char *aeg_detok_push(aeg_detok *d, uint32_t id, size_t *n)
     const uint8_t *bytes;
     size_t n_bytes;
     *n = 0;
-    if ((d->skip_special && aeg_tokenizer_is_special(d->tok, id)) ||
-        !aeg_tokenizer_token(d->tok, id, &bytes, &n_bytes) || n_bytes == 0)
+    if (!aeg_tokenizer_text(d->tok, id, d->skip_special, &d->run_start, &bytes, &n_bytes) || n_bytes == 0)
         return (const char *)d->out;
 
     uint8_t text[AEG_TOKEN_MAX_BYTES + sizeof(d->held)];
@@ -47,6 +47,7 @@ const char *aeg_detok_push(aeg_detok *d, uint32_t id, size_t *n)
 
 const char *aeg_detok_flush(aeg_detok *d, size_t *n)
 {
+    d->run_start = true;
     *n = d->n_held > 0 ? 3 : 0;
     memcpy(d->out, "\xEF\xBF\xBD", 3);
     d->n_held = 0;

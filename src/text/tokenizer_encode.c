@@ -34,33 +34,13 @@ static void emit_template(encoder *e, uint32_t from, uint32_t n)
     }
 }
 
-/* With ignore_merges, a piece that is a token is that token. */
-static bool find_whole(const aeg_token_table *t, const uint8_t *piece, size_t n, uint32_t *id)
-{
-    if (t->f.vocab_slots == 0)
-        return false;
-    uint32_t slot = aeg_tt_slot(aeg_tt_hash_bytes(piece, n), t->f.vocab_slots);
-    for (;;) {
-        const uint32_t candidate = aeg_tt_u32(t->section[AEG_TT_VOCAB] + (size_t)slot * 4);
-        if (candidate == AEG_TOKEN_NONE)
-            return false;
-        uint32_t bytes;
-        const uint8_t *text = aeg_tt_token(t, candidate, &bytes);
-        if (bytes == n && memcmp(text, piece, n) == 0) {
-            *id = candidate;
-            return true;
-        }
-        if (++slot == t->f.vocab_slots)
-            slot = 0;
-    }
-}
-
 static aegis_status encode_piece(void *ctx, const uint8_t *piece, size_t n, aegis_error *err)
 {
     encoder *e = ctx;
     const aeg_token_table *t = &e->tok->table;
     uint32_t whole;
-    if (find_whole(t, piece, n, &whole)) {
+    /* a piece that is a token is that token */
+    if ((t->f.options & AEG_TT_IGNORE_MERGES) != 0 && aeg_tt_find(t, piece, n, &whole)) {
         emit(e, &whole, 1);
         return AEGIS_OK;
     }
@@ -105,7 +85,9 @@ static aegis_status split_added(encoder *e, const aeg_added_set *set, const uint
 {
     size_t at = 0;
     aeg_added_match m;
-    while ((e->flags & AEG_TOKENIZE_ADDED) != 0 && aeg_added_next(set, text, n, at, &m)) {
+    /* a SentencePiece's own symbols are part of its vocabulary, whoever typed the text */
+    const bool always = set == &e->tok->normalized && (e->tok->table.f.options & AEG_TT_SCORES) != 0;
+    while (((e->flags & AEG_TOKENIZE_ADDED) != 0 || always) && aeg_added_next(set, text, n, at, &m)) {
         AEG_TRY(span(e, text + at, m.start - at, err));
         emit(e, &m.id, 1);
         at = m.end;
@@ -113,11 +95,33 @@ static aegis_status split_added(encoder *e, const aeg_added_set *set, const uint
     return span(e, text + at, n - at, err);
 }
 
+/* A chunk of a SentencePiece text: a space in front, U+2581 as the space that it is escaped to. */
+static aegis_status encode_chunk(encoder *e, const uint8_t *text, size_t n, aegis_error *err)
+{
+    const aeg_tokenizer *tok = e->tok;
+    uint8_t *chunk = aeg_malloc(tok->memory, n + 1);
+    size_t at = 0;
+    if (chunk == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory to tokenize %zu bytes of text", n);
+    if ((tok->table.f.options & AEG_TT_CHUNK_SPACE) != 0)
+        chunk[at++] = ' ';
+    for (size_t i = 0; i < n;) {
+        const bool escaped = n - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0;
+        chunk[at++] = escaped ? ' ' : text[i];
+        i += escaped ? 3 : 1;
+    }
+    const aegis_status status = split_added(e, &tok->normalized, chunk, at, encode_text, err);
+    aeg_free(tok->memory, chunk);
+    return status;
+}
+
 static aegis_status encode_raw(encoder *e, const uint8_t *text, size_t n, aegis_error *err)
 {
     const aeg_tokenizer *tok = e->tok;
     if (n == 0)
         return AEGIS_OK;
+    if ((tok->table.f.options & AEG_TT_SCORES) != 0)
+        return encode_chunk(e, text, n, err);
     if (aeg_normal_quick(text, n, tok->form))
         return split_added(e, &tok->normalized, text, n, encode_text, err);
 

@@ -17,4 +17,9 @@ struct aeg_tokenizer {
     aeg_added_set normalized; /* matched after                */
 };
 
+/* Bytes of a token in a text that is decoded; false: it adds none. *run_start goes from call to call, true at first: where a
+ * vocabulary puts a space in front of each chunk, the first piece of a run between special tokens loses it again. */
+bool aeg_tokenizer_text(const aeg_tokenizer *tok, uint32_t id, bool skip_special, bool *run_start, const uint8_t **bytes,
+                        size_t *n);
+
 #endif

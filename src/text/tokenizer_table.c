@@ -10,6 +10,26 @@ static const uint8_t magic[8] = { 'A', 'E', 'G', 'I', 'S', 'T', 'O', 'K' };
 
 uint64_t aeg_tt_hash_bytes(const uint8_t *bytes, size_t n) { return XXH3_64bits(bytes, n); }
 
+bool aeg_tt_find(const aeg_token_table *t, const uint8_t *bytes, size_t n, uint32_t *id)
+{
+    if (t->f.vocab_slots == 0)
+        return false;
+    uint32_t slot = aeg_tt_slot(aeg_tt_hash_bytes(bytes, n), t->f.vocab_slots);
+    for (;;) {
+        const uint32_t candidate = aeg_tt_u32(t->section[AEG_TT_VOCAB] + (size_t)slot * 4);
+        if (candidate == AEG_TOKEN_NONE)
+            return false;
+        uint32_t candidate_n;
+        const uint8_t *text = aeg_tt_token(t, candidate, &candidate_n);
+        if (candidate_n == n && memcmp(text, bytes, n) == 0) {
+            *id = candidate;
+            return true;
+        }
+        if (++slot == t->f.vocab_slots)
+            slot = 0;
+    }
+}
+
 static uint64_t load_u64(const uint8_t *p)
 {
     uint64_t v;
@@ -59,7 +79,7 @@ static aegis_status check_sections(aeg_token_table *t, const uint8_t *bytes, siz
         return bad(err, "a count is out of range");
     if ((f->options & ~(uint32_t)AEG_TT_ALL_OPTIONS) != 0)
         return bad(err, "unknown options");
-    if (f->merge_slots == 0 || ((f->options & AEG_TT_IGNORE_MERGES) != 0) != (f->vocab_slots != 0))
+    if (f->merge_slots == 0 || ((f->options & (AEG_TT_IGNORE_MERGES | AEG_TT_SCORES)) != 0) != (f->vocab_slots != 0))
         return bad(err, "hash tables do not fit the options");
 
     const uint64_t expected[AEG_TT_N_SECTIONS] = {

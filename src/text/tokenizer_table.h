@@ -54,7 +54,7 @@ typedef struct {
     uint32_t n_tokens;
     uint32_t n_merges;
     uint32_t merge_slots;
-    uint32_t vocab_slots;  /* 0 unless AEG_TT_IGNORE_MERGES                   */
+    uint32_t vocab_slots;  /* 0 unless AEG_TT_IGNORE_MERGES or _SCORES        */
     uint32_t n_added;
     uint32_t n_added_raw;
     uint32_t n_patterns;
@@ -69,8 +69,12 @@ enum {
     AEG_TT_HEADER = 32 + sizeof(aeg_tt_fields) + AEG_TT_N_SECTIONS * 16,
 };
 
-enum { AEG_TT_NFC = 1, AEG_TT_NFKC = 2, AEG_TT_IGNORE_MERGES = 4, AEG_TT_PREFIX_SPACE = 8, AEG_TT_ALL_OPTIONS = 15 };
-enum { AEG_TT_PRESENT = 1, AEG_TT_IS_ADDED = 2, AEG_TT_SPECIAL = 4 };                     /* token flags   */
+/* SCORES: a SentencePiece vocabulary (tokenizer_score.h): merging starts from characters, several merges share a rank, added
+ * tokens of the normalised group are always found. CHUNK_SPACE: text between special tokens gets a space in front. */
+enum { AEG_TT_NFC = 1, AEG_TT_NFKC = 2, AEG_TT_IGNORE_MERGES = 4, AEG_TT_PREFIX_SPACE = 8, AEG_TT_SCORES = 16,
+       AEG_TT_CHUNK_SPACE = 32, AEG_TT_ALL_OPTIONS = 63 };
+/* Token flags. BYTE: stands for a byte of a character that has no token, with SCORES. */
+enum { AEG_TT_PRESENT = 1, AEG_TT_IS_ADDED = 2, AEG_TT_SPECIAL = 4, AEG_TT_BYTE = 8 };
 enum { AEG_TT_SINGLE_WORD = 1, AEG_TT_LSTRIP = 2, AEG_TT_RSTRIP = 4, AEG_TT_NORMALIZED = 8 }; /* added flags */
 enum { AEG_TT_DROP_GAPS = 1 };                                                            /* pattern flags */
 
@@ -112,6 +116,9 @@ static inline const uint8_t *aeg_tt_token(const aeg_token_table *t, uint32_t id,
     *n = aeg_tt_u32(start + 4) - aeg_tt_u32(start);
     return t->section[AEG_TT_TOKEN_BYTES] + aeg_tt_u32(start);
 }
+
+/* The token whose bytes these are, from the hash of the vocabulary; false also if the table has none. */
+bool aeg_tt_find(const aeg_token_table *t, const uint8_t *bytes, size_t n, uint32_t *id);
 
 /* The merge of a pair: its rank, or UINT32_MAX. */
 static inline uint32_t aeg_tt_merge(const aeg_token_table *t, uint32_t left, uint32_t right, uint32_t *merged)

@@ -351,7 +351,7 @@ static void destinations_and_cancelling(void **state)
     T_FAILS(aegis_pack(TINY, t_path(folder, "full"), NULL, NULL, &err), &err, AEGIS_E_USAGE, "not an empty folder");
     T_FAILS(aegis_pack(TINY, t_path(folder, "full/x"), NULL, NULL, &err), &err, AEGIS_E_USAGE, "not an empty folder");
     T_FAILS(aegis_pack(TINY, "", NULL, NULL, &err), &err, AEGIS_E_USAGE, "destination");
-    T_FAILS(aegis_pack(t_path(folder, "nothing"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "not a folder");
+    T_FAILS(aegis_pack(t_path(folder, "nothing"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "neither a folder");
     T_FAILS(aegis_pack(t_path(folder, "full"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "config.json");
     const aegis_pack_options seven = { .expert_bits = 7 };
     T_FAILS(aegis_pack(TINY, dst, &seven, NULL, &err), &err, AEGIS_E_USAGE, "expert bits is 7");
