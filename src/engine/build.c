@@ -16,11 +16,25 @@ static uint32_t count_mixers(const aeg_hparams *hp, aeg_mixer mixer)
     return n;
 }
 
+/* Latent attention is one KV head whose rows all query heads share. */
+static aeg_kv_config kv_config(const aeg_hparams *hp, const aeg_settings *s)
+{
+    const uint32_t n_latent = count_mixers(hp, AEG_MIXER_MLA);
+    aeg_kv_config cfg = { .n_layers = count_mixers(hp, AEG_MIXER_ATTENTION), .n_kv_heads = hp->n_kv_heads,
+                          .head_dim = hp->head_dim, .n_ctx = s->n_ctx, .kind = s->kv };
+    if (n_latent > 0) {
+        cfg.n_layers = n_latent;
+        cfg.n_kv_heads = 1;
+        cfg.head_dim = hp->kv_lora + hp->qk_rope;
+        cfg.latent = hp->kv_lora;
+    }
+    return cfg;
+}
+
 static aegis_status build_memory(aegis_engine *e, aegis_error *err)
 {
     const aeg_hparams *hp = &e->store->hparams;
-    const aeg_kv_config kv = { .n_layers = count_mixers(hp, AEG_MIXER_ATTENTION), .n_kv_heads = hp->n_kv_heads,
-                               .head_dim = hp->head_dim, .n_ctx = e->settings.n_ctx, .kind = e->settings.kv };
+    const aeg_kv_config kv = kv_config(hp, &e->settings);
     const aeg_state_config state = {
         .n_layers = count_mixers(hp, AEG_MIXER_GDN), .v_heads = hp->gdn_v_heads, .k_dim = hp->gdn_k_dim,
         .v_dim = hp->gdn_v_dim, .n_checkpoints = e->settings.n_checkpoints,

@@ -24,9 +24,10 @@ void aeg_engine_touched(const aegis_engine *e, aegis_touched *out)
     for (uint32_t layer = 0; layer < hp->n_layers; layer++) {
         if (aeg_has_experts(hp, layer))
             out->expert_bytes += hp->top_k * (store->experts.gate_up_bytes[layer] + store->experts.down_bytes[layer]);
-        if (hp->mixer[layer] == AEG_MIXER_ATTENTION)
-            out->kv_position_bytes += 2ull * hp->n_kv_heads * aeg_kv_read_bytes(&e->kv);
     }
+    /* Keys and values; latent rows are both. */
+    out->kv_position_bytes = (e->kv.cfg.latent != 0 ? 1ull : 2ull) * e->kv.cfg.n_layers * e->kv.cfg.n_kv_heads *
+                             aeg_kv_read_bytes(&e->kv);
 }
 
 void aeg_engine_predict(aegis_engine *e)

@@ -18,6 +18,9 @@ static aegis_status check_dim(const aeg_kv_config *cfg, aegis_error *err)
     const uint32_t d = cfg->head_dim;
     if (!aeg_kv_is_codes(cfg->kind) || cfg->n_layers == 0)
         return AEGIS_OK;
+    if (cfg->latent != 0)
+        return aeg_fail(err, AEGIS_E_USAGE, "keys and values as %s: this model has latent attention (MLA), whose rows of %u "
+                        "numbers are kept as f32 or f16", aeg_kv_name(cfg->kind), d);
     if ((d & (d - 1)) == 0 && d >= AEG_KV_MIN_CODED_DIM && d <= AEG_KV_MAX_CODED_DIM)
         return AEGIS_OK;
     return aeg_fail(err, AEGIS_E_USAGE, "keys and values as %s: this model's heads have %u elements, expected a power of two "
@@ -34,7 +37,7 @@ aegis_status aeg_kv_init(aeg_kv *out, aeg_arena *arena, const aeg_kv_config *cfg
         kv.n_rows = (cfg->n_ctx + AEG_KV_KEY_GROUP - 1) / AEG_KV_KEY_GROUP * AEG_KV_KEY_GROUP;
     const uint64_t rows = (uint64_t)cfg->n_layers * cfg->n_kv_heads * kv.n_rows;
     kv.k = aeg_arena_alloc(arena, rows * kv.row_bytes, AEG_CACHE_LINE);
-    kv.v = aeg_arena_alloc(arena, rows * kv.row_bytes, AEG_CACHE_LINE);
+    kv.v = cfg->latent != 0 ? kv.k : aeg_arena_alloc(arena, rows * kv.row_bytes, AEG_CACHE_LINE);
     if (coded) {
         kv.k_scale = aeg_arena_alloc(arena, rows * sizeof(float), AEG_CACHE_LINE);
         kv.v_scale = aeg_arena_alloc(arena, rows * sizeof(float), AEG_CACHE_LINE);
@@ -73,10 +76,12 @@ void aeg_kv_append(aeg_kv *kv, const aeg_kernels *kernels, uint32_t layer, uint3
         append_codes(kv, kernels, row_index(kv, layer, head, 0), pos, key, value);
     } else if (kv->cfg.kind == AEG_KV_F16) {
         kernels->store_f16((uint16_t *)(void *)(kv->k + offset), key, kv->cfg.head_dim);
-        kernels->store_f16((uint16_t *)(void *)(kv->v + offset), value, kv->cfg.head_dim);
+        if (kv->cfg.latent == 0)
+            kernels->store_f16((uint16_t *)(void *)(kv->v + offset), value, kv->cfg.head_dim);
     } else {
         memcpy(kv->k + offset, key, kv->row_bytes);
-        memcpy(kv->v + offset, value, kv->row_bytes);
+        if (kv->cfg.latent == 0)
+            memcpy(kv->v + offset, value, kv->row_bytes);
     }
 }
 

@@ -5,6 +5,7 @@
  * types (ADR 0006). f32 and f16 lie row by row; q8, t4 and t3 are rotated, hold one f32 scale per row beside the
  * codes, and are interleaved as kernels/kv_codes.h says. Either way a block of positions is one sequential read. A
  * chunk reads its own keys back from here, in the stored type, so that prefill and decode see the same numbers.
+ * Latent attention (MLA) has one row per layer and position for all heads: the normalised latent, then the rotated key.
  * Memory: carved once from the kv account; pages that were never written stay untouched.
  * Thread: append by the owner (any split by row); reads any while nobody writes the same row.
  */
@@ -18,14 +19,17 @@
 typedef struct {
     uint32_t n_layers;    /* attention layers of the model */
     uint32_t n_kv_heads, head_dim, n_ctx;
+    uint32_t latent;      /* MLA: a row is key and value in one, the value its first `latent` numbers; else 0 */
     aeg_kv_kind kind;
 } aeg_kv_config;
+
+static inline uint32_t aeg_kv_value_dim(const aeg_kv_config *cfg) { return cfg->latent != 0 ? cfg->latent : cfg->head_dim; }
 
 typedef struct {
     aeg_kv_config cfg;
     uint32_t n_rows;      /* per head: n_ctx, with codes rounded up to whole groups of 16 */
     uint32_t row_bytes;   /* one position of one head, its scale apart */
-    uint8_t *k, *v;       /* [n_layers][n_kv_heads][n_rows][row_bytes] */
+    uint8_t *k, *v;       /* [n_layers][n_kv_heads][n_rows][row_bytes]; latent: v is k */
     float *k_scale, *v_scale; /* [n_layers][n_kv_heads][n_rows]; NULL: f32, f16 */
     float signs[AEG_KV_MAX_CODED_DIM]; /* of the rotation */
 } aeg_kv;
@@ -43,7 +47,8 @@ static inline uint32_t aeg_kv_read_bytes(const aeg_kv *kv)
  * (a power of two from 64 to 512 can). */
 aegis_status aeg_kv_init(aeg_kv *out, aeg_arena *arena, const aeg_kv_config *cfg, aegis_error *err);
 
-/* Store one head's key and value [head_dim] f32 at `pos` < n_ctx. Both are overwritten: codes are made in place. */
+/* Store one head's key and value [head_dim] f32 at `pos` < n_ctx. Both are overwritten: codes are made in place. Latent:
+ * `value` is not looked at. */
 void aeg_kv_append(aeg_kv *kv, const aeg_kernels *kernels, uint32_t layer, uint32_t head, uint32_t pos, float *key,
                    float *value);
 

@@ -45,8 +45,8 @@ static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config 
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
     if (has[AEG_MIXER_ATTENTION])
-        aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, cfg->act, cfg->kv->cfg.kind,
-                              cfg->chunk, cfg->n_ctx, cfg->n_threads);
+        aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, cfg->act, &cfg->kv->cfg,
+                              cfg->chunk, cfg->n_threads);
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
     aeg_moe_scratch_init(&m->moe_scratch, arena, hp, cfg->act, cfg->chunk, cfg->n_threads);

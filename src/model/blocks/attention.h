@@ -3,16 +3,14 @@
  *
  *   q, k normalised per head (RMS), rotated on the leading rope_dim dims; scores q.k / sqrt(head_dim), causal;
  *   y = W_o (attention * sigmoid(gate)).
- * Keys and values are written to the KV cache first and read back from it in the stored format. Positions are
- * walked in fixed blocks of AEG_ATTN_BLOCK absolute positions that are merged in order, so the bits depend
- * neither on the chunk nor on the threads. A block is fetched (and its codes expanded) once for all query heads of
- * its KV head, and in prefill for up to 8 tokens.
+ * Keys and values are written to the KV cache first and read back from it in the stored format (attend.h).
  */
 #ifndef AEG_MODEL_BLOCKS_ATTENTION_H
 #define AEG_MODEL_BLOCKS_ATTENTION_H
 
 #include "format/hparams.h"
 #include "kv/kv.h"
+#include "model/blocks/attend.h"
 #include "model/blocks/linear.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -23,17 +21,13 @@ typedef struct {
     float *o;              /* [chunk][n_heads][head_dim]     */
     int8_t *q_codes;       /* [chunk][n_heads][head_dim]; with a coded cache only */
     float *q_scale;        /* [chunk][n_heads]               */
-    float *part_m, *part_l, *part_acc; /* partial results of queries in flight */
-    float *run_m, *run_l;  /* [threads][tokens of a tile * n_rep]: prefill, while blocks are merged */
-    uint8_t *scratch;      /* [threads][scratch_bytes] of the kernels */
-    size_t scratch_bytes;
-    uint32_t tile_rows;    /* queries of a prefill tile: tokens * n_rep */
+    aeg_attend_scratch attend;
     aeg_act_room room;
 } aeg_attn_scratch;
 
-/* `kv`: the kind of the cache. */
+/* `kv`: the cache's shapes and kind. */
 void aeg_attn_scratch_init(aeg_attn_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
-                           aeg_kv_kind kv, uint32_t chunk, uint32_t n_ctx, uint32_t n_threads);
+                           const aeg_kv_config *kv, uint32_t chunk, uint32_t n_threads);
 
 /* Tokens at positions pos0..pos0+n-1; `layer` counts attention layers; rope rows 0..n-1 are theirs. */
 void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_attn_weights *w, aeg_kv *kv,
