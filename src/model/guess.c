@@ -16,7 +16,7 @@ void aeg_guess_scratch_init(aeg_guess_scratch *s, aeg_arena *arena, const aeg_hp
     s->rows = (uint32_t)rows;
     s->u = AEG_ARENA_ARRAY(arena, float, rows * hp->hidden_size);
     s->logits = AEG_ARENA_ARRAY(arena, float, rows * hp->n_experts);
-    s->work = AEG_ARENA_ARRAY(arena, float, rows * hp->n_experts);
+    s->work = AEG_ARENA_ARRAY(arena, float, rows * aeg_route_scratch(hp->n_experts, hp->n_groups));
     s->weights = AEG_ARENA_ARRAY(arena, float, rows * hp->n_experts);
     s->ids = AEG_ARENA_ARRAY(arena, uint16_t, rows * hp->n_experts);
     s->order = AEG_ARENA_ARRAY(arena, uint16_t, hp->n_experts);
@@ -24,6 +24,7 @@ void aeg_guess_scratch_init(aeg_guess_scratch *s, aeg_arena *arena, const aeg_hp
 
 typedef struct {
     const aeg_model *m;
+    const float *bias;
     uint32_t k;
 } guess_job;
 
@@ -32,11 +33,12 @@ static void choose(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const guess_job *j = ctx;
     const aeg_guess_scratch *s = &j->m->guess;
-    const uint32_t n = j->m->hp->n_experts;
+    const aeg_hparams *hp = j->m->hp;
+    const size_t n = hp->n_experts, work = aeg_route_scratch(hp->n_experts, hp->n_groups);
     (void)thread;
     for (uint32_t r = begin; r < end; r++)
-        j->m->compute.kernels->router(s->ids + (size_t)r * n, s->weights + (size_t)r * n, s->logits + (size_t)r * n, n, j->k, 1,
-                                      s->work + (size_t)r * n);
+        aeg_choose_experts(j->m->compute.kernels, hp, j->bias, s->logits + r * n, j->k, s->work + r * work, s->ids + r * n,
+                           s->weights + r * n);
 }
 
 /* Descending logit: the surest guess is read first. k is small: insertion sort. */
@@ -74,8 +76,12 @@ void aeg_model_guess(aeg_model *m, uint32_t layer, uint32_t n)
     const aeg_layer_weights *w = &m->weights.layers[layer];
     aeg_guess_scratch *s = &m->guess;
     const uint32_t rows = AEG_MIN(n, s->rows);
-    guess_job j = { .m = m, .k = n > 1 || m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, hp->n_experts) };
-    aeg_norm_rows(&m->compute, s->u, m->x, (size_t)(n / rows) * hp->hidden_size, w->ffn_norm, rows, hp->hidden_size,
+    const uint32_t most = hp->n_experts / hp->n_groups * hp->top_groups; /* that a router could choose */
+    guess_job j = { .m = m, .bias = w->router_bias,
+                    .k = n > 1 || m->cfg.n_guess < 0 ? hp->top_k : AEG_MIN((uint32_t)m->cfg.n_guess, most) };
+    /* With several streams what this layer's own network reads stands for what the next one's will. */
+    const float *from = hp->hc_streams > 0 ? m->hyper.collapsed : m->x;
+    aeg_norm_rows(&m->compute, s->u, from, (size_t)(n / rows) * hp->hidden_size, w->ffn_norm, rows, hp->hidden_size,
                   hp->rms_eps);
     const aeg_linear_out out = { .w = &w->router, .y = s->logits, .y_stride = hp->n_experts, .exact = true };
     aeg_linear(&m->compute, &m->room, s->u, rows, hp->hidden_size, &out, 1);

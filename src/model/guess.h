@@ -15,7 +15,8 @@ struct aeg_model;
 typedef struct {
     uint32_t rows;         /* tokens that stand for a chunk */
     float *u;              /* [rows][hidden]    */
-    float *logits, *work;  /* [rows][n_experts] */
+    float *logits;         /* [rows][n_experts] */
+    float *work;           /* [rows][aeg_route_scratch], n_experts at least */
     float *weights;        /* [rows][n_experts] */
     uint16_t *ids;         /* [rows][n_experts] */
     uint16_t *order;       /* [n_experts] what is asked for, best first */

@@ -15,7 +15,7 @@ enum {
     LOGITS_ROWS = 8,
 };
 
-static const aeg_family *const families[] = { &aeg_family_qwen35moe };
+static const aeg_family *const families[] = { &aeg_family_qwen35moe, &aeg_family_deepseek2, &aeg_family_xing4_0 };
 
 static const aeg_family *find_family(const char *name)
 {
@@ -49,6 +49,11 @@ static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config 
                               cfg->chunk, cfg->n_threads);
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
+    if (has[AEG_MIXER_MLA])
+        aeg_mla_scratch_init(&m->mixer_scratch[AEG_MIXER_MLA].mla, arena, hp, cfg->act, &cfg->kv->cfg, cfg->chunk,
+                             cfg->n_threads);
+    end = AEG_MAX(end, arena->used);
+    arena->used = mark;
     aeg_moe_scratch_init(&m->moe_scratch, arena, hp, cfg->act, cfg->chunk, cfg->n_threads);
     arena->used = AEG_MAX(end, arena->used);
 }
@@ -59,8 +64,10 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
     const uint64_t rows = (uint64_t)cfg->chunk * hp->hidden_size;
     m->mixer_index = AEG_ARENA_ARRAY(arena, uint32_t, hp->n_layers);
     m->weights.layers = AEG_ARENA_ARRAY(arena, aeg_layer_weights, hp->n_layers);
-    aeg_rope_init(&m->rope, arena, hp->rope_dim, hp->rope_theta, cfg->chunk);
-    m->x = AEG_ARENA_ARRAY(arena, float, rows);
+    aeg_rope_init(&m->rope, arena, hp, cfg->chunk);
+    m->x = AEG_ARENA_ARRAY(arena, float, rows * aeg_n_streams(hp));
+    if (hp->hc_streams > 0)
+        aeg_hyper_scratch_init(&m->hyper, arena, hp, cfg->chunk);
     m->u = AEG_ARENA_ARRAY(arena, float, rows);
     m->y = AEG_ARENA_ARRAY(arena, float, rows);
     aeg_act_room_init(&m->room, arena, cfg->act, cfg->chunk, hp->hidden_size);
@@ -144,13 +151,22 @@ static aegis_status embed_tokens(aeg_model *m, const uint32_t *tokens, uint32_t 
     return AEGIS_OK;
 }
 
+/* Every stream begins as the embedding; from the last token on, so that rows are read before they are written over. */
+static void copy_to_streams(aeg_model *m, uint32_t n)
+{
+    const size_t hidden = m->hp->hidden_size, streams = aeg_n_streams(m->hp);
+    for (uint32_t t = n; streams > 1 && t-- > 0;)
+        for (size_t s = streams; s-- > 0;)
+            memmove(m->x + (t * streams + s) * hidden, m->x + t * hidden, hidden * sizeof(float));
+}
+
 uint64_t aeg_model_embed_ns(const aeg_model *m) { return m->embed_ns; }
 
 static void watch_hidden(const aeg_model *m, const aeg_watch *watch, uint32_t layer, uint32_t n, uint32_t pos0)
 {
     if (watch != NULL && watch->hidden != NULL)
         for (uint32_t t = 0; t < n; t++)
-            watch->hidden(watch->ctx, layer, pos0 + t, m->x + (size_t)t * m->hp->hidden_size);
+            watch->hidden(watch->ctx, layer, pos0 + t, m->x + (size_t)t * aeg_n_streams(m->hp) * m->hp->hidden_size);
 }
 
 /* x * 0 is 0 for every finite number and a NaN for the others. Sixteen sums, so that the compiler may use vectors. */
@@ -168,6 +184,16 @@ static bool finite_row(const float *x, uint32_t n)
     return sum[0] == 0.0f;
 }
 
+/* What the final norm reads: the residual, or the mean of its streams in m->y. */
+static const float *final_rows(aeg_model *m, uint32_t n)
+{
+    if (m->hp->hc_streams == 0)
+        return m->x;
+    const aeg_hyper h = { .c = &m->compute, .hp = m->hp, .s = &m->hyper, .x = m->x, .n = n };
+    aeg_hyper_mean(&h, m->y);
+    return m->y;
+}
+
 /* Final norm and head for the positions that are asked for, n_logits rows at a time. */
 static aegis_status run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last, const aeg_watch *watch, aegis_error *err)
 {
@@ -178,7 +204,7 @@ static aegis_status run_head(aeg_model *m, uint32_t n, uint32_t pos0, bool last,
     const bool all_final = watch != NULL && watch->final != NULL && watch->hidden != NULL;
     const uint32_t norm_from = all_final ? 0 : from;
     if (norm_from < n)
-        aeg_norm_rows(&m->compute, m->u + (size_t)norm_from * hp->hidden_size, m->x + (size_t)norm_from * hp->hidden_size,
+        aeg_norm_rows(&m->compute, m->u + (size_t)norm_from * hp->hidden_size, final_rows(m, n) + (size_t)norm_from * hp->hidden_size,
                       hp->hidden_size, m->weights.final_norm, n - norm_from, hp->hidden_size, hp->rms_eps);
     if (watch != NULL && watch->final != NULL)
         for (uint32_t t = norm_from; t < n; t++)
@@ -207,6 +233,7 @@ aegis_status aeg_model_forward(aeg_model *m, const uint32_t *tokens, uint32_t n,
 {
     aeg_team_use(m->cfg.team, n > AEG_DECODE_TOKENS ? m->cfg.n_threads : m->n_decode);
     AEG_TRY(embed_tokens(m, tokens, n, err));
+    copy_to_streams(m, n);
     aeg_rope_fill(&m->rope, pos0, n);
     watch_hidden(m, watch, 0, n, pos0);
     for (uint32_t layer = 0; layer < m->hp->n_layers; layer++) {

@@ -40,7 +40,7 @@ typedef struct {
     void *ctx;
     uint32_t logits_from;
     void (*logits)(void *ctx, uint32_t pos, const float *logits);
-    void (*hidden)(void *ctx, uint32_t layer, uint32_t pos, const float *x);
+    void (*hidden)(void *ctx, uint32_t layer, uint32_t pos, const float *x); /* [streams * hidden] */
     void (*final)(void *ctx, uint32_t pos, const float *x);
     void (*router)(void *ctx, uint32_t layer, uint32_t pos, const uint16_t *ids);
 } aeg_watch;

@@ -5,6 +5,8 @@
 
 #include "model/blocks/attention.h"
 #include "model/blocks/gdn.h"
+#include "model/blocks/hyper.h"
+#include "model/blocks/mla.h"
 #include "model/blocks/moe.h"
 #include "model/embed.h"
 #include "model/guess.h"
@@ -22,14 +24,16 @@ struct aeg_model {
     aeg_model_weights weights;
     uint32_t *mixer_index;      /* [n_layers]: number of earlier layers with the same mixer: row of state or kv */
     aeg_rope rope;
-    float *x;                   /* [chunk][hidden] residual stream, f32, unbounded: never narrow */
+    float *x;                   /* [chunk][streams][hidden] residual, f32, unbounded: never narrow */
     float *u;                   /* [chunk][hidden] normalised input of a block                   */
     float *y;                   /* [chunk][hidden] result of a mixer                             */
     aeg_act_room room;          /* codes of u                                                    */
     union {                     /* one block runs at a time: they share the same bytes           */
         aeg_gdn_scratch gdn;
         aeg_attn_scratch attn;
+        aeg_mla_scratch mla;
     } mixer_scratch[AEG_N_MIXERS];         /* by aeg_mixer */
+    aeg_hyper_scratch hyper;    /* with hc_streams only */
     aeg_moe_scratch moe_scratch;
     aeg_guess_scratch guess;
     aeg_embed_room embed;
@@ -47,6 +51,17 @@ struct aeg_family {
                           aegis_error *err);
 };
 
-extern const aeg_family aeg_family_qwen35moe;
+extern const aeg_family aeg_family_qwen35moe, aeg_family_deepseek2, aeg_family_xing4_0;
+
+/* Streams of the residual: 1, or hc_streams. */
+static inline uint32_t aeg_n_streams(const aeg_hparams *hp) { return hp->hc_streams != 0 ? hp->hc_streams : 1; }
+
+/* What the files of several families share (layer.c). Each reads m->u [n, hidden]. */
+
+/* Latent attention of `layer` into m->y, which is added to x unless that is NULL. */
+void aeg_model_mla(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, float *x);
+/* The feed-forward half of `layer`, ordinary or of experts, added to x [n, hidden]; guesses for the next layer go with it. */
+aegis_status aeg_model_ffn(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, float *x, const aeg_watch *watch,
+                           aegis_error *err);
 
 #endif

@@ -16,17 +16,6 @@ static void run_mixer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0)
                          &m->mixer_scratch[AEG_MIXER_ATTENTION].attn, &m->room, m->u, n, pos0, m->y, m->x);
 }
 
-typedef struct {
-    aeg_model *m;
-    uint32_t layer, n;
-} guess_ctx;
-
-static void guess_next(void *ctx)
-{
-    const guess_ctx *g = ctx;
-    aeg_model_guess(g->m, g->layer + 1, g->n);
-}
-
 static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
                                   aegis_error *err)
 {
@@ -37,17 +26,8 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
     run_mixer(m, layer, n, pos0);
     aeg_streamer_pump(m->cfg.streamer);
 
-    const aeg_moe moe = { .c = &m->compute, .hp = hp, .experts = &m->cfg.store->experts,
-                          .streamer = m->cfg.streamer, .s = &m->moe_scratch, .room = &m->room };
     aeg_norm_rows(&m->compute, m->u, m->x, hp->hidden_size, w->ffn_norm, n, hp->hidden_size, hp->rms_eps);
-    aeg_moe_route(&moe, w, m->u, n);
-    if (watch != NULL && watch->router != NULL)
-        for (uint32_t t = 0; t < n; t++)
-            watch->router(watch->ctx, layer, pos0 + t, m->moe_scratch.routes.ids + (size_t)t * hp->top_k);
-
-    guess_ctx g = { .m = m, .layer = layer, .n = n };
-    const bool guess = m->cfg.n_guess != 0 && layer + 1 < hp->n_layers;
-    return aeg_moe_forward(&moe, w, layer, m->u, n, m->x, guess ? guess_next : NULL, &g, err);
+    return aeg_model_ffn(m, layer, n, pos0, m->x, watch, err);
 }
 
 const aeg_family aeg_family_qwen35moe = { .name = "qwen35moe", .layer = layer_forward };

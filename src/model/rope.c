@@ -3,17 +3,43 @@
 
 #include <math.h>
 
-void aeg_rope_init(aeg_rope *rope, aeg_arena *arena, uint32_t rope_dim, double theta, uint32_t chunk)
+/* The pair that turns `turns` times within the original context. */
+static double pair_of(const aeg_hparams *hp, double turns)
 {
-    rope->half = rope_dim / 2;
+    return hp->rope_dim * log(hp->yarn_orig_ctx / (turns * 2 * 3.14159265358979323846)) / (2 * log(hp->rope_theta));
+}
+
+static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+/* How much of pair i's frequency is divided by the factor: 0 up to the pair of beta_fast turns, 1 from that of beta_slow. */
+static double yarn_ramp(const aeg_hparams *hp, uint32_t i)
+{
+    const double last = hp->rope_dim - 1.0;
+    const double low = clamp(floor(pair_of(hp, (double)hp->yarn_beta_fast)), 0, last);
+    const double high = clamp(ceil(pair_of(hp, (double)hp->yarn_beta_slow)), 0, last);
+    return clamp((i - low) / (high > low ? high - low : 0.001), 0, 1);
+}
+
+static double yarn_m(const aeg_hparams *hp, float mscale)
+{
+    return hp->yarn_factor > 1 ? 0.1 * (double)mscale * log((double)hp->yarn_factor) + 1 : 1;
+}
+
+void aeg_rope_init(aeg_rope *rope, aeg_arena *arena, const aeg_hparams *hp, uint32_t chunk)
+{
+    rope->half = hp->rope_dim / 2;
+    rope->scale = (float)(yarn_m(hp, hp->yarn_mscale) / yarn_m(hp, hp->yarn_mscale_all));
     rope->inv_freq = AEG_ARENA_ARRAY(arena, float, rope->half);
     rope->cos = AEG_ARENA_ARRAY(arena, float, (uint64_t)chunk * rope->half);
     rope->sin = AEG_ARENA_ARRAY(arena, float, (uint64_t)chunk * rope->half);
     if (rope->inv_freq == NULL)
         return;
     /* pow differs between C libraries by an ulp of double at most: invisible after rounding to f32. */
-    for (uint32_t i = 0; i < rope->half; i++)
-        rope->inv_freq[i] = (float)(1.0 / pow(theta, 2.0 * i / rope_dim));
+    for (uint32_t i = 0; i < rope->half; i++) {
+        const double plain = 1.0 / pow(hp->rope_theta, 2.0 * i / hp->rope_dim);
+        const double ramp = hp->yarn_factor != 0 ? yarn_ramp(hp, i) : 0;
+        rope->inv_freq[i] = (float)(ramp > 0 ? plain / (double)hp->yarn_factor * ramp + plain * (1 - ramp) : plain);
+    }
 }
 
 void aeg_sincos(float angle, float *sin_out, float *cos_out)
@@ -45,5 +71,7 @@ void aeg_rope_fill(aeg_rope *rope, uint32_t pos0, uint32_t n)
             const size_t at = (size_t)t * rope->half + i;
             const float angle = (float)(pos0 + t) * rope->inv_freq[i];
             aeg_sincos(angle, &rope->sin[at], &rope->cos[at]);
+            rope->sin[at] *= rope->scale; /* by 1 nearly always: exact */
+            rope->cos[at] *= rope->scale;
         }
 }

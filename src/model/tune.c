@@ -93,13 +93,31 @@ static void run_attention(walk *k, const aeg_attn_weights *w)
     run_linear(k, &s->room, s->o, w->o.n_cols, &out, 1);
 }
 
+static void run_mla(walk *k, const aeg_mla_weights *w)
+{
+    aeg_model *m = k->m;
+    const aeg_hparams *hp = m->hp;
+    const aeg_mla_scratch *s = &m->mixer_scratch[AEG_MIXER_MLA].mla;
+    const aeg_linear_out in[] = { { .w = &w->kv_a, .y = s->row, .y_stride = w->kv_a.n_rows },
+                                  { .w = &w->q_a, .y = s->q_a, .y_stride = w->q_a.n_rows } };
+    const aeg_linear_out q = { .w = &w->q_b, .y = s->q, .y_stride = w->q_b.n_rows };
+    const aeg_linear_out heads[] = { { .w = &w->k_b, .y = s->q, .y_stride = w->k_b.n_rows },
+                                     { .w = &w->v_b, .y = s->o, .y_stride = w->v_b.n_rows } };
+    const aeg_linear_out out = { .w = &w->o, .y = m->y, .y_stride = w->o.n_rows };
+    run_linear(k, &m->room, m->u, hp->hidden_size, in, hp->q_lora > 0 ? 2 : 1);
+    run_linear(k, hp->q_lora > 0 ? &s->q_a_room : &m->room, hp->q_lora > 0 ? s->q_a : m->u, w->q_b.n_cols, &q, 1);
+    for (int i = 0; i < 2; i++) /* every head with the same input: the same bytes of weights */
+        run_linear(k, &s->room, s->a, heads[i].w->n_cols, &heads[i], 1);
+    run_linear(k, &s->room, s->o, w->o.n_cols, &out, 1);
+}
+
 static void run_router(walk *k, const aeg_layer_weights *w)
 {
     aeg_model *m = k->m;
     const aeg_moe_scratch *s = &m->moe_scratch;
     const aeg_linear_out outs[] = { { .w = &w->router, .y = s->logits, .y_stride = w->router.n_rows, .exact = true },
                                     { .w = &w->shared_gate, .y = s->shared_logit, .y_stride = 1, .exact = true } };
-    run_linear(k, &m->room, m->u, m->hp->hidden_size, outs, m->hp->shared_width > 0 ? 2 : 1);
+    run_linear(k, &m->room, m->u, m->hp->hidden_size, outs, w->shared_gate.n_rows > 0 ? 2 : 1);
 }
 
 /* Routed experts may be on disk: the shared experts of several layers stand for those of one. */
@@ -113,6 +131,7 @@ static void run_experts(walk *k)
     aeg_wave_view views[AEG_WAVE_VIEWS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < most; i++) {
+        k->expert = AEG_MAX(k->expert, hp->n_dense_layers);
         const aeg_layer_weights *w = &m->weights.layers[k->expert];
         views[n] = (aeg_wave_view){ .gate = w->shared_gate_proj, .up = w->shared_up, .down = w->shared_down, .n = 1,
                                     .y = s->y + (size_t)n * hp->hidden_size };
@@ -133,9 +152,12 @@ static void run_layer(walk *k)
     const aeg_layer_weights *w = &m->weights.layers[k->layer];
     if (m->hp->mixer[k->layer] == AEG_MIXER_GDN)
         run_gdn(k, &w->gdn);
+    else if (m->hp->mixer[k->layer] == AEG_MIXER_MLA)
+        run_mla(k, &w->mla);
     else
         run_attention(k, &w->attn);
-    run_router(k, w);
+    if (aeg_has_experts(m->hp, k->layer))
+        run_router(k, w);
     if (m->hp->shared_width > 0)
         run_experts(k);
     do
@@ -209,12 +231,22 @@ static void fill(float *x, uint32_t n)
         x[i] = (float)((int)(i * 37 % 64) - 31) / 32.0f;
 }
 
+static void fill_mla(aeg_model *m, const aeg_mla_weights *w)
+{
+    const aeg_mla_scratch *s = &m->mixer_scratch[AEG_MIXER_MLA].mla;
+    fill(s->q_a, w->q_a.n_rows);
+    fill(s->a, w->v_b.n_cols);
+    fill(s->o, w->o.n_cols);
+}
+
 static void fill_inputs(aeg_model *m)
 {
     const aeg_layer_weights *w = &m->weights.layers[0];
     fill(m->u, m->hp->hidden_size);
     if (m->hp->mixer[0] == AEG_MIXER_GDN)
         fill(m->mixer_scratch[AEG_MIXER_GDN].gdn.o, w->gdn.out.n_cols);
+    else if (m->hp->mixer[0] == AEG_MIXER_MLA)
+        fill_mla(m, &w->mla);
     else
         fill(m->mixer_scratch[AEG_MIXER_ATTENTION].attn.o, w->attn.o.n_cols);
 }

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include "kernels/attention.h"
+#include "kernels/hyper.h"
+
 typedef struct {
     const aeg_store *store;
     const uint8_t *dense;
@@ -86,6 +89,55 @@ static aegis_status bind_attention(const binder *b, aeg_attn_weights *a)
     return vector(b, "attn.k_norm", full ? kv : hp->head_dim, &a->k_norm);
 }
 
+/* Products go head by head and norms by sixteens, so everything of a head is whole row blocks. */
+static aegis_status check_head_dims(const binder *b, const aeg_hparams *hp)
+{
+    const struct { const char *name; uint32_t value; } dims[] = {
+        { "q_lora", hp->q_lora }, { "kv_lora", hp->kv_lora }, { "qk_nope + qk_rope", hp->qk_nope + hp->qk_rope },
+        { "qk_rope", hp->qk_rope }, { "v_dim", hp->v_dim },
+    };
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+        if (dims[i].value % AEG_ROWS != 0)
+            return aeg_fail(b->err, AEGIS_E_MODEL, "%s: %s is %u, expected a multiple of %d", b->store->path, dims[i].name,
+                            dims[i].value, AEG_ROWS);
+    if (hp->kv_lora + hp->qk_rope > AEG_ATTN_MAX_DIM)
+        return aeg_fail(b->err, AEGIS_E_MODEL, "%s: kv_lora + qk_rope is %u, expected at most %d", b->store->path,
+                        hp->kv_lora + hp->qk_rope, AEG_ATTN_MAX_DIM);
+    return AEGIS_OK;
+}
+
+static aegis_status bind_mla(const binder *b, aeg_mla_weights *m)
+{
+    const aeg_hparams *hp = &b->store->hparams;
+    const uint32_t q = hp->n_heads * (hp->qk_nope + hp->qk_rope), o = hp->n_heads * hp->v_dim;
+    AEG_TRY(check_head_dims(b, hp));
+    if (hp->q_lora > 0) {
+        AEG_TRY(matrix(b, "mla.q_a", hp->q_lora, hp->hidden_size, &m->q_a));
+        AEG_TRY(vector(b, "mla.q_a_norm", hp->q_lora, &m->q_a_norm));
+    }
+    AEG_TRY(matrix(b, "mla.q_b", q, hp->q_lora > 0 ? hp->q_lora : hp->hidden_size, &m->q_b));
+    AEG_TRY(matrix(b, "mla.kv_a", hp->kv_lora + hp->qk_rope, hp->hidden_size, &m->kv_a));
+    AEG_TRY(vector(b, "mla.kv_a_norm", hp->kv_lora, &m->kv_a_norm));
+    AEG_TRY(matrix(b, "mla.k_b", hp->n_heads * hp->kv_lora, hp->qk_nope, &m->k_b));
+    AEG_TRY(matrix(b, "mla.v_b", o, hp->kv_lora, &m->v_b));
+    return matrix(b, "mla.o", hp->hidden_size, o, &m->o);
+}
+
+static aegis_status bind_hyper(const binder *b, const char *name, aeg_hyper_weights *h)
+{
+    const aeg_hparams *hp = &b->store->hparams;
+    char part[AEG_TENSOR_NAME_MAX];
+    snprintf(part, sizeof part, "%s.fn", name);
+    AEG_TRY(matrix(b, part, AEG_HYPER_GATES, AEG_HYPER_STREAMS * hp->hidden_size, &h->fn));
+    if (h->fn.type.kind > AEG_W_BF16 || hp->hidden_size % AEG_PLANE_COLS != 0)
+        return aeg_fail(b->err, AEGIS_E_MODEL, "%s: layers.%u.%s is not a matrix of f32, f16 or bf16 with streams of a multiple of "
+                        "%d numbers", b->store->path, b->layer, part, AEG_PLANE_COLS);
+    snprintf(part, sizeof part, "%s.base", name);
+    AEG_TRY(vector(b, part, AEG_HYPER_GATES, &h->base));
+    snprintf(part, sizeof part, "%s.scale", name);
+    return vector(b, part, 3, &h->scale);
+}
+
 static aegis_status bind_dense(const binder *b, aeg_layer_weights *w)
 {
     const aeg_hparams *hp = &b->store->hparams;
@@ -117,8 +169,14 @@ static aegis_status bind_layer(binder *b, uint32_t layer, aeg_layer_weights *w)
     AEG_TRY(vector(b, "ffn_norm", hp->hidden_size, &w->ffn_norm));
     if (hp->mixer[layer] == AEG_MIXER_GDN)
         AEG_TRY(bind_gdn(b, &w->gdn));
+    else if (hp->mixer[layer] == AEG_MIXER_MLA)
+        AEG_TRY(bind_mla(b, &w->mla));
     else
         AEG_TRY(bind_attention(b, &w->attn));
+    if (hp->hc_streams > 0) {
+        AEG_TRY(bind_hyper(b, "hc_attn", &w->hyper_attn));
+        AEG_TRY(bind_hyper(b, "hc_ffn", &w->hyper_ffn));
+    }
     return aeg_has_experts(hp, layer) ? bind_experts(b, w) : bind_dense(b, w);
 }
 
@@ -129,6 +187,8 @@ aegis_status aeg_model_bind(aeg_model_weights *out, aeg_layer_weights *layers, c
     binder b = { .store = store, .dense = dense, .err = err };
     const aeg_store_tensor *norm = NULL;
 
+    if (hp->hc_streams != 0 && hp->hc_streams != AEG_HYPER_STREAMS)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: %u residual streams, expected %d", store->path, hp->hc_streams, AEG_HYPER_STREAMS);
     AEG_TRY(find(&b, "final_norm", true, 1, hp->hidden_size, &norm));
     AEG_TRY(matrix_named(&b, "lm_head", hp->vocab_size, hp->hidden_size, &out->head));
     for (uint32_t layer = 0; layer < hp->n_layers; layer++) {

@@ -18,11 +18,25 @@ typedef struct {
 } aeg_attn_weights;
 
 typedef struct {
+    aeg_weights q_a;                        /* n_rows 0 without q_lora: then q_b is all of q */
+    aeg_weights q_b, kv_a, k_b, v_b, o;     /* shapes: format/layout.h; rows of a head are whole row blocks */
+    const float *q_a_norm, *kv_a_norm;      /* [q_lora] or NULL, [kv_lora] */
+} aeg_mla_weights;
+
+/* One hyper-connection. */
+typedef struct {
+    aeg_weights fn;                         /* [24, 4 * hidden], plain numbers */
+    const float *base, *scale;              /* [24], [3] */
+} aeg_hyper_weights;
+
+typedef struct {
     const float *mixer_norm, *ffn_norm;     /* [hidden] */
     union {
         aeg_gdn_weights gdn;
         aeg_attn_weights attn;
+        aeg_mla_weights mla;
     };
+    aeg_hyper_weights hyper_attn, hyper_ffn; /* with hc_streams only */
     aeg_weights router;                     /* [n_experts, hidden] */
     const float *router_bias;               /* [n_experts], or NULL */
     aeg_weights shared_gate;                /* [1, hidden]; n_rows 0 if the shared expert has none */

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "model/blocks/linear.h"
 #include "model/blocks/routes.h"
+#include "model/blocks/mla.h"
 #include "model/rope.h"
 #include "support/t.h"
 
@@ -30,7 +31,8 @@ static void a_known_row_rotates_right(void **state)
     aeg_rope rope;
     float x[64];
     aeg_kernels_init(&k, AEG_CPU_SCALAR);
-    aeg_rope_init(&rope, &arena, 64, 1e7, 4);
+    const aeg_hparams hp = { .rope_dim = 64, .rope_theta = 1e7 };
+    aeg_rope_init(&rope, &arena, &hp, 4);
     aeg_rope_fill(&rope, 0, 4);
     for (uint32_t i = 0; i < 64; i++)
         x[i] = (float)(i + 1);
@@ -197,10 +199,35 @@ T_PROPERTY(matrices_at_once_equal_rows_alone, 40)
     aeg_arena_unmap(&arena);
 }
 
+/* DeepSeek-V2/V3: 64 dims, theta 1e4, factor 40 from 4096 positions; pairs 0..10 stay, those from 23 on are divided. The
+ * numbers are those of its published code in double precision. */
+static void yarn_divides_the_slow_pairs(void **state)
+{
+    (void)state;
+    static const struct { uint32_t pair; double want; } pairs[] = {
+        { 0, 1 }, { 1, 0.749894209 }, { 10, 0.0562341325 }, { 11, 0.0390069266 }, { 16, 0.0055 }, { 22, 0.000177827941 },
+        { 23, 3.33380358e-05 }, { 31, 3.33380358e-06 },
+    };
+    aeg_arena arena = t_arena(1 << 16);
+    aeg_rope rope;
+    aeg_hparams hp = { .rope_dim = 64, .rope_theta = 1e4, .yarn_factor = 40, .yarn_orig_ctx = 4096, .yarn_beta_fast = 32,
+                       .yarn_beta_slow = 1, .yarn_mscale = 1, .yarn_mscale_all = 1, .qk_nope = 128, .qk_rope = 64 };
+    aeg_rope_init(&rope, &arena, &hp, 1);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        T_CHECK(fabs(rope.inv_freq[pairs[i].pair] / pairs[i].want - 1) < 2e-6);
+    T_CHECK(rope.scale == 1.0f);
+    T_CHECK(fabs((double)aeg_mla_scale(&hp) - 0.1352337789) < 1e-7);
+    hp.yarn_mscale_all = 0.707f; /* V2-Lite */
+    T_CHECK(fabs((double)aeg_mla_scale(&hp) - 0.1147213868) < 1e-7);
+    hp.yarn_factor = 0; /* no YaRN: Moonlight */
+    T_CHECK(fabs((double)aeg_mla_scale(&hp) - 0.0721687836) < 1e-7);
+    aeg_arena_unmap(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sines_agree_with_double), cmocka_unit_test(a_known_row_rotates_right),
+        cmocka_unit_test(sines_agree_with_double), cmocka_unit_test(a_known_row_rotates_right), cmocka_unit_test(yarn_divides_the_slow_pairs),
         cmocka_unit_test(permuted_routes_give_the_same_table),
         cmocka_unit_test(three_bits_equal_the_same_codes_as_nibbles),
         cmocka_unit_test(routes_are_grouped_by_expert_and_token), cmocka_unit_test(matrices_at_once_equal_rows_alone),

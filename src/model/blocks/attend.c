@@ -74,14 +74,14 @@ static void start_head(const attend_job *j, float *m, float *l, float *o)
 }
 
 /* Divide by the sum of weights and undo the cache's rotation. */
-static void finish_head(const attend_job *j, float l, uint32_t t, uint32_t head, float *o)
+static void finish_head(const attend_job *j, float l, uint32_t t, uint32_t head, float *o, uint32_t thread)
 {
     const float inv = 1.0f / l;
     for (uint32_t i = 0; i < j->value_dim; i++)
         o[i] *= inv;
     aeg_kv_output(j->a->kv, j->a->c->kernels, o);
     if (j->a->finish != NULL)
-        j->a->finish(j->a->finish_ctx, t, head, o);
+        j->a->finish(j->a->finish_ctx, t, head, o, thread);
 }
 
 static float *result(const attend_job *j, uint32_t t, uint32_t head)
@@ -105,7 +105,7 @@ static void run_tile(const attend_job *j, uint32_t t, uint32_t n, uint32_t kv_he
             merge_part(j, &m[i], &l[i], result(j, t + i / j->n_rep, head + i % j->n_rep), rows + i - skip * j->n_rep);
     }
     for (uint32_t i = 0; i < n * j->n_rep; i++)
-        finish_head(j, l[i], t + i / j->n_rep, head + i % j->n_rep, result(j, t + i / j->n_rep, head + i % j->n_rep));
+        finish_head(j, l[i], t + i / j->n_rep, head + i % j->n_rep, result(j, t + i / j->n_rep, head + i % j->n_rep), thread);
 }
 
 /* Prefill: units are (tile, KV head). First and last tiles alternate, so that the short and the long ones spread
@@ -132,13 +132,12 @@ static void run_blocks(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 static void merge_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const attend_job *j = ctx;
-    (void)thread;
     for (uint32_t head = begin; head < end; head++) {
         float m, l, *o = result(j, 0, head);
         start_head(j, &m, &l, o);
         for (uint32_t b = 0; b < j->n_blocks; b++)
             merge_part(j, &m, &l, o, (size_t)(head / j->n_rep * j->n_blocks + b) * j->n_rep + head % j->n_rep);
-        finish_head(j, l, 0, head, o);
+        finish_head(j, l, 0, head, o, thread);
     }
 }
 

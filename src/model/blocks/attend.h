@@ -38,7 +38,7 @@ typedef struct {
     const float *q_scale;           /* [n][n_heads]                   */
     float *o;                       /* out [n][n_heads][value_dim of the cache] */
     /* Called once for each result when it is complete, by any thread; NULL: not. */
-    void (*finish)(void *ctx, uint32_t token, uint32_t head, float *o);
+    void (*finish)(void *ctx, uint32_t token, uint32_t head, float *o, uint32_t thread);
     void *finish_ctx;
     aeg_attend_scratch *s;
 } aeg_attend_args;

@@ -70,8 +70,9 @@ static void prepare_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thre
 }
 
 /* The output gate. */
-static void gate_head(void *ctx, uint32_t t, uint32_t head, float *o)
+static void gate_head(void *ctx, uint32_t t, uint32_t head, float *o, uint32_t thread)
 {
+    (void)thread;
     const attn_job *j = ctx;
     const uint32_t d = j->hp->head_dim;
     j->c->kernels->sigmoid_mul(o, query(j, t, head) + d, d);

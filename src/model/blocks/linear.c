@@ -36,37 +36,57 @@ typedef struct {
     uint32_t n_cols, block;
 } quantize_job;
 
+void aeg_quantize_row(const aeg_compute *c, const aeg_act_room *room, uint32_t row, const float *x, uint32_t n_cols,
+                      uint32_t block)
+{
+    const size_t at = (size_t)row * n_cols, at_block = (size_t)row * (n_cols / block);
+    if (c->act == AEG_ACT_I8)
+        c->kernels->quantize_i8(room->q8 + at, room->d + at_block, room->s + at_block, x, n_cols, block);
+    else
+        c->kernels->quantize_i16(room->q16 + at, room->d + at_block, room->s + at_block, x, n_cols, block);
+}
+
 static void quantize_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const quantize_job *j = ctx;
-    const aeg_kernels *k = j->c->kernels;
-    const uint32_t n_blocks = j->n_cols / j->block;
     (void)thread;
-    for (uint32_t r = begin; r < end; r++) {
-        const size_t at = (size_t)r * j->n_cols, at_block = (size_t)r * n_blocks;
-        if (j->c->act == AEG_ACT_I8)
-            k->quantize_i8(j->room->q8 + at, j->room->d + at_block, j->room->s + at_block, j->x + at, j->n_cols,
-                           j->block);
-        else
-            k->quantize_i16(j->room->q16 + at, j->room->d + at_block, j->room->s + at_block, j->x + at, j->n_cols,
-                            j->block);
-    }
+    for (uint32_t r = begin; r < end; r++)
+        aeg_quantize_row(j->c, j->room, r, j->x + (size_t)r * j->n_cols, j->n_cols, j->block);
+}
+
+aeg_acts aeg_act_view(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n_cols, uint32_t block)
+{
+    return (aeg_acts){ .kind = (uint8_t)c->act, .n_cols = n_cols, .block = block, .f32 = x, .q8 = room->q8, .q16 = room->q16,
+                       .d = room->d, .s = room->s };
+}
+
+aeg_act_room aeg_act_room_at(const aeg_act_room *room, uint64_t element)
+{
+    return (aeg_act_room){ .q8 = room->q8 != NULL ? room->q8 + element : NULL,
+                           .q16 = room->q16 != NULL ? room->q16 + element : NULL,
+                           .d = room->d + element / MIN_ACT_BLOCK, .s = room->s + element / MIN_ACT_BLOCK };
+}
+
+aeg_acts aeg_acts_from(const aeg_acts *acts, uint32_t row)
+{
+    aeg_acts a = *acts;
+    const size_t at = (size_t)row * a.n_cols, block = at / a.block;
+    a.f32 += at;
+    a.q8 = a.q8 != NULL ? a.q8 + at : NULL;
+    a.q16 = a.q16 != NULL ? a.q16 + at : NULL;
+    a.d = a.d != NULL ? a.d + block : NULL;
+    a.s = a.s != NULL ? a.s + block : NULL;
+    return a;
 }
 
 aeg_acts aeg_quantize_rows(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n,
                            uint32_t n_cols, uint32_t block)
 {
-    aeg_acts acts = { .kind = AEG_ACT_F32, .n_cols = n_cols, .block = block, .f32 = x };
     if (c->act == AEG_ACT_F32)
-        return acts;
+        return (aeg_acts){ .kind = AEG_ACT_F32, .n_cols = n_cols, .block = block, .f32 = x };
     quantize_job job = { .c = c, .room = room, .x = x, .n_cols = n_cols, .block = block };
     aeg_team_run(c->team, n, quantize_rows, &job);
-    acts.kind = (uint8_t)c->act;
-    acts.q8 = room->q8;
-    acts.q16 = room->q16;
-    acts.d = room->d;
-    acts.s = room->s;
-    return acts;
+    return aeg_act_view(c, room, x, n_cols, block);
 }
 
 typedef struct {
@@ -106,10 +126,9 @@ static void run_parts(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
     }
 }
 
-static bool reads_codes(const aeg_compute *c, const aeg_linear_out *o)
-{
-    return c->act != AEG_ACT_F32 && !o->exact && o->w->type.kind == AEG_W_AFFINE;
-}
+bool aeg_reads_codes(const aeg_compute *c, aeg_weight_type type) { return c->act != AEG_ACT_F32 && type.kind == AEG_W_AFFINE; }
+
+static bool reads_codes(const aeg_compute *c, const aeg_linear_out *o) { return !o->exact && aeg_reads_codes(c, o->w->type); }
 
 static void add_part(linear_job *job, const aeg_compute *c, const aeg_linear_out *o, const aeg_acts *acts,
                      uint32_t n)

@@ -35,6 +35,17 @@ void aeg_act_room_init(aeg_act_room *room, aeg_arena *arena, aeg_act_kind act, u
 aeg_acts aeg_quantize_rows(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n,
                            uint32_t n_cols, uint32_t block);
 
+/* Do matrices of this type read codes with these activations, or f32? */
+bool aeg_reads_codes(const aeg_compute *c, aeg_weight_type type);
+
+/* The pieces that aeg_quantize_rows is made of, for jobs that make codes beside other things: a row x [n_cols] into its
+ * place in the room; the rows of a room as activations (codes must be made by then); room and rows from element or row on. */
+void aeg_quantize_row(const aeg_compute *c, const aeg_act_room *room, uint32_t row, const float *x, uint32_t n_cols,
+                      uint32_t block);
+aeg_acts aeg_act_view(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n_cols, uint32_t block);
+aeg_act_room aeg_act_room_at(const aeg_act_room *room, uint64_t element); /* a multiple of the block, of MIN_ACT_BLOCK at least */
+aeg_acts aeg_acts_from(const aeg_acts *acts, uint32_t row);
+
 /* Activation block that a weight type wants: min(group, 64); plain types: 64. */
 uint32_t aeg_act_block(aeg_weight_type type);
 

@@ -8,31 +8,40 @@ enum { WAVE_ROWS_MIN = 144 }; /* room for the routes of sixteen decoding tokens;
 void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
                           uint32_t chunk, uint32_t n_threads)
 {
-    /* One expert can be the choice of every token of the chunk, so a wave holds at least a chunk. */
-    const uint64_t all = (uint64_t)chunk * (hp->top_k + 1);
-    const uint64_t wave = AEG_MIN(all, AEG_MAX((uint64_t)chunk, (uint64_t)WAVE_ROWS_MIN));
+    /* One expert can be the choice of every token of the chunk, so a wave holds at least a chunk. The network of a layer
+     * without experts runs in the same room (ffn.h): it has place for one of its rows. */
+    const uint32_t width = AEG_MAX(hp->expert_width, hp->shared_width);
+    const uint64_t all = (uint64_t)chunk * (hp->top_k + 1), one_dense = hp->dense_width / width + 2;
+    const uint64_t routed = AEG_MIN(all, AEG_MAX((uint64_t)chunk, (uint64_t)WAVE_ROWS_MIN));
+    const uint64_t wave = hp->n_dense_layers > 0 ? AEG_MAX(routed, one_dense) : routed;
     const uint64_t hidden = hp->hidden_size;
     s->n_wave = (uint32_t)wave;
     aeg_routes_init(&s->routes, arena, chunk, hp->top_k, hp->n_experts);
     s->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)chunk * hp->n_experts);
     s->shared_logit = AEG_ARENA_ARRAY(arena, float, chunk);
-    s->scratch = AEG_ARENA_ARRAY(arena, float, (uint64_t)n_threads * hp->n_experts);
+    s->scratch_floats = aeg_align_up(aeg_route_scratch(hp->n_experts, hp->n_groups), AEG_CACHE_LINE / sizeof(float));
+    s->scratch = AEG_ARENA_ARRAY(arena, float, n_threads * s->scratch_floats);
     s->y = AEG_ARENA_ARRAY(arena, float, wave * hidden);
     s->acc = AEG_ARENA_ARRAY(arena, float, chunk * hidden);
     s->shared = AEG_ARENA_ARRAY(arena, float, hp->shared_width > 0 ? chunk * hidden : 0);
-    aeg_wave_scratch_init(&s->wave, arena, act, wave, AEG_MAX(hp->expert_width, hp->shared_width));
+    aeg_wave_scratch_init(&s->wave, arena, act, wave, width);
 }
 
 /* --- routing ---------------------------------------------------------------------------------- */
 
+typedef struct {
+    const aeg_moe *m;
+    const float *bias;
+} choose_job;
+
 static void choose_tokens(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
-    const aeg_moe *m = ctx;
-    const uint32_t n = m->hp->n_experts, k = m->hp->top_k;
+    const choose_job *j = ctx;
+    const aeg_moe_scratch *s = j->m->s;
+    const uint32_t n = j->m->hp->n_experts, k = j->m->hp->top_k;
     for (uint32_t t = begin; t < end; t++)
-        m->c->kernels->router(m->s->routes.ids + (size_t)t * k, m->s->routes.weights + (size_t)t * k,
-                              m->s->logits + (size_t)t * n, n, k, m->hp->norm_top_k,
-                              m->s->scratch + (size_t)thread * n);
+        aeg_choose_experts(j->m->c->kernels, j->m->hp, j->bias, s->logits + (size_t)t * n, k, s->scratch + thread * s->scratch_floats,
+                           s->routes.ids + (size_t)t * k, s->routes.weights + (size_t)t * k);
 }
 
 void aeg_moe_route(const aeg_moe *m, const aeg_layer_weights *w, const float *u, uint32_t n)
@@ -41,8 +50,9 @@ void aeg_moe_route(const aeg_moe *m, const aeg_layer_weights *w, const float *u,
         { .w = &w->router, .y = m->s->logits, .y_stride = m->hp->n_experts, .exact = true },
         { .w = &w->shared_gate, .y = m->s->shared_logit, .y_stride = 1, .exact = true },
     };
-    aeg_linear(m->c, m->room, u, n, m->hp->hidden_size, outs, m->hp->shared_width > 0 ? 2 : 1);
-    aeg_team_run(m->c->team, n, choose_tokens, (void *)m);
+    aeg_linear(m->c, m->room, u, n, m->hp->hidden_size, outs, w->shared_gate.n_rows > 0 ? 2 : 1);
+    choose_job job = { .m = m, .bias = w->router_bias };
+    aeg_team_run(m->c->team, n, choose_tokens, &job);
 }
 
 /* --- waves --------------------------------------------------------------------------------------- */
@@ -111,7 +121,7 @@ static void run_wave(moe_step *p)
         .route0 = sums && p->ordered ? s->routes.first[first] : 0,
         .route1 = !sums ? 0 : p->ordered ? s->routes.first[end] : s->routes.n_routes,
         .y = s->y, .acc = s->acc, .shared = m->hp->shared_width > 0 ? s->shared : NULL,
-        .shared_logit = s->shared_logit, .x = p->x, .n = p->n,
+        .shared_logit = p->w->shared_gate.n_rows > 0 ? s->shared_logit : NULL, .x = p->x, .n = p->n,
     };
     if (!p->have_acts || !aeg_wave_alike(&p->acts_of, &p->views[0])) {
         p->acts = aeg_wave_input(m->c, m->room, p->u, p->n, &p->views[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/blocks/moe.h - one Mixture-of-Experts block over a chunk of tokens.
  *
- *   router logits = W_r u (f32);  the top_k of each token, weights renormalised
+ *   router logits = W_r u (f32);  the choice of each token and its weights (routes.h)
  *   y = sum over the chosen experts, ascending id, of weight * down(silu(gate u) * up u),
- *       then + sigmoid(W_s u) * shared expert
+ *       then + sigmoid(W_s u) * shared expert, or + shared expert where it has no gate
  * Misses are on their way before anything is computed. Few routes (decode): the shared expert and the resident ones
  * make the first wave, the others are computed as they arrive, all summed at the end. Many (prefill): in waves of
  * ascending id, summed at once. Both give the same bits because the order of the additions is the same.
@@ -22,7 +22,8 @@ typedef struct {
     aeg_routes routes;
     float *logits;         /* [chunk][n_experts]               */
     float *shared_logit;   /* [chunk]                          */
-    float *scratch;        /* [threads][n_experts]             */
+    float *scratch;        /* [threads][scratch_floats]        */
+    size_t scratch_floats;
     uint32_t n_wave;       /* rows with room in y and wave: routes, and tokens of the shared expert */
     aeg_wave_scratch wave;
     float *y;              /* [n_wave][hidden]                 */

@@ -16,9 +16,11 @@ void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind a
     aeg_act_room_init(&s->room, arena, act, rows, s->stride);
 }
 
-static bool reads_codes(const aeg_compute *c, const aeg_weights *w)
+uint32_t aeg_wave_widen(aeg_wave_scratch *s, uint32_t rows, uint32_t width)
 {
-    return c->act != AEG_ACT_F32 && w->type.kind == AEG_W_AFFINE;
+    const uint64_t room = (uint64_t)rows * s->stride;
+    s->stride = (uint32_t)aeg_align_up(width, AEG_STRIDE);
+    return (uint32_t)(room / s->stride);
 }
 
 static bool same_input(aeg_weight_type a, aeg_weight_type b)
@@ -35,7 +37,7 @@ aeg_acts aeg_wave_input(const aeg_compute *c, const aeg_act_room *room, const fl
                         const aeg_wave_view *view)
 {
     const aeg_compute exact = { .kernels = c->kernels, .team = c->team, .act = AEG_ACT_F32 };
-    return aeg_quantize_rows(reads_codes(c, &view->gate) ? c : &exact, room, u, n, view->gate.n_cols,
+    return aeg_quantize_rows(aeg_reads_codes(c, view->gate.type) ? c : &exact, room, u, n, view->gate.n_cols,
                              aeg_act_block(view->gate.type));
 }
 
@@ -165,8 +167,10 @@ static void add_columns(const wave_job *j, uint32_t c0, uint32_t n_cols)
                 s->y + (size_t)(r - s->route0) * j->hidden + c0, n_cols);
     for (uint32_t t = 0; s->finish && t < s->n; t++) {
         const size_t at = (size_t)t * j->hidden + c0;
-        if (s->shared != NULL)
+        if (s->shared != NULL && s->shared_logit != NULL)
             k->axpy(s->acc + at, aeg_sigmoid(s->shared_logit[t]), s->shared + at, n_cols);
+        else if (s->shared != NULL)
+            k->add(s->acc + at, s->shared + at, n_cols);
         k->add(s->x + at, s->acc + at, n_cols);
     }
 }
@@ -192,7 +196,7 @@ void aeg_wave_run(const aeg_compute *c, aeg_wave_scratch *s, const aeg_acts *u, 
                   uint32_t hidden, const aeg_wave_sums *sums)
 {
     wave_job j = { .c = c, .s = s, .u = u, .views = views, .n_views = n_views, .hidden = hidden, .sums = sums,
-                   .h_kind = reads_codes(c, &views[0].down) ? c->act : AEG_ACT_F32,
+                   .h_kind = aeg_reads_codes(c, views[0].down.type) ? c->act : AEG_ACT_F32,
                    .h_block = aeg_act_block(views[0].down.type) };
     uint32_t n_units = 0;
     size_t row = 0;

@@ -25,7 +25,8 @@ typedef struct {
 } aeg_wave_view;
 
 /* What is added once the outputs of the wave are there. For each column: acc = 0 if `clear`; the routes in [route0,
- * route1) in that order, acc += weight * y; with `finish` acc += sigmoid(shared_logit) * shared, then x += acc. */
+ * route1) in that order, acc += weight * y; with `finish` acc += sigmoid(shared_logit) * shared, or + shared without a
+ * gate, then x += acc. */
 typedef struct {
     bool clear, finish;
     const aeg_routes *routes;
@@ -33,7 +34,7 @@ typedef struct {
     const float *y;             /* [route1 - route0][hidden]     */
     float *acc;                 /* [n][hidden]                   */
     const float *shared;        /* [n][hidden], or NULL          */
-    const float *shared_logit;  /* [n]                           */
+    const float *shared_logit;  /* [n], or NULL: no gate         */
     float *x;                   /* [n][hidden]                   */
     uint32_t n;
 } aeg_wave_sums;
@@ -47,6 +48,9 @@ typedef struct {
 } aeg_wave_scratch;
 
 void aeg_wave_scratch_init(aeg_wave_scratch *s, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint32_t width);
+
+/* The room of `rows` rows for a network of this width: as many rows as it has then, which is returned. */
+uint32_t aeg_wave_widen(aeg_wave_scratch *s, uint32_t rows, uint32_t width);
 
 /* Can experts of these types share a wave? They must read the same codes. */
 bool aeg_wave_alike(const aeg_wave_view *a, const aeg_wave_view *b);

@@ -16,6 +16,22 @@ void aeg_routes_init(aeg_routes *r, aeg_arena *arena, uint32_t chunk, uint32_t t
     r->cursor = AEG_ARENA_ARRAY(arena, uint32_t, n_experts);
 }
 
+void aeg_choose_experts(const aeg_kernels *k, const aeg_hparams *hp, const float *bias, const float *logits, uint32_t top_k,
+                        float *scratch, uint16_t *ids, float *weights)
+{
+    if (hp->router_score == AEG_ROUTER_SOFTMAX && bias == NULL && hp->n_groups == 1 && hp->routed_scale == 1.0f) {
+        k->router(ids, weights, logits, hp->n_experts, top_k, hp->norm_top_k, scratch);
+        return;
+    }
+    const aeg_route_args a = {
+        .logits = logits, .bias = bias, .n = hp->n_experts, .top_k = top_k, .n_groups = hp->n_groups,
+        .top_groups = hp->top_groups, .sigmoid = hp->router_score == AEG_ROUTER_SIGMOID, .renormalise = hp->norm_top_k,
+        .group_top2 = hp->group_score == AEG_GROUP_TOP2, .scale = hp->routed_scale, .scratch = scratch, .ids = ids,
+        .weights = weights,
+    };
+    k->route(&a);
+}
+
 void aeg_routes_group(aeg_routes *r, uint32_t n, uint32_t top_k, uint32_t n_experts)
 {
     r->n_routes = n * top_k;

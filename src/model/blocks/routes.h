@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "format/hparams.h"
+#include "kernels/kernels.h"
 
 typedef struct {
     uint16_t *ids;         /* [chunk][top_k] ascending id per token        */
@@ -24,6 +26,12 @@ typedef struct {
 } aeg_routes;
 
 void aeg_routes_init(aeg_routes *r, aeg_arena *arena, uint32_t chunk, uint32_t top_k, uint32_t n_experts);
+
+/* The top_k experts of one token (hp->top_k, or as many as are wanted for a guess), ids ascending, by the model's rule: softmax
+ * over all (kernels.h, router), or kernels/route.h where there are sigmoids, a bias, groups or a scale. bias [n_experts] or
+ * NULL; scratch: aeg_route_scratch floats. */
+void aeg_choose_experts(const aeg_kernels *k, const aeg_hparams *hp, const float *bias, const float *logits, uint32_t top_k,
+                        float *scratch, uint16_t *ids, float *weights);
 
 /* Fill everything below `weights` from ids and weights of n tokens. */
 void aeg_routes_group(aeg_routes *r, uint32_t n, uint32_t top_k, uint32_t n_experts);
