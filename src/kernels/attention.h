@@ -13,6 +13,11 @@
  *   score = (float)dot(query codes, key codes) * (k_scale_p * (q_scale_h * scale)), the dot in integers; m, w, l as
  *   above; x_p = w_p * v_scale_p; s = max x / 32767; W_p = round(x_p * (1/s)) (the rule of quantize_i16);
  *   acc[d] = (float)(sum of W_p * code_p[d]) * s, the sum in integers: 256 * 32767 * 127 < 2^31.
+ * Latent rows of codes (attn_q8_latent): a row is value_dim codes with k_scale (which is v_scale too), then `rotary` codes
+ * with k_rotary_scale; all of it in the interleaving of values, and turned into that of keys on the way:
+ *   score = fmaf((float)dot of the rotary codes, k_rotary_scale_p * (q_rotary_scale_h * scale),
+ *                (float)dot of the others * (k_scale_p * (q_scale_h * scale)))
+ *   and the rest as above.
  * The sums are exact, so their order is free. Rounding a weight to 1/32767 of the block's largest is 300 times less
  * than what a 4-bit code loses.
  */
@@ -41,6 +46,8 @@ typedef struct {
     const void *k, *v;               /* first position of the block                                      */
     size_t kv_stride;                /* f32, f16: bytes between positions                                */
     const float *k_scale, *v_scale;  /* codes: one per position, readable to a multiple of 16            */
+    uint32_t rotary;                 /* latent codes: head_dim = value_dim + rotary, multiples of 64     */
+    const float *q_rotary_scale, *k_rotary_scale; /* latent codes: like q_scale and k_scale              */
     float scale;
     float *out_m, *out_l, *acc;      /* [n_tokens][n_rep], acc with [value_dim]                          */
     void *scratch;                   /* aeg_attn_scratch_bytes, 64-byte aligned                          */
@@ -58,7 +65,7 @@ static inline size_t aeg_attn_scratch_bytes(aeg_kv_kind kind, uint32_t n_tokens,
         return scores; /* one token after the other */
     return rows * AEG_ATTN_BLOCK * (sizeof(float) + sizeof(int16_t)) /* scores, weights */
            + rows * (head_dim + 1) * sizeof(int32_t)                 /* sums, steps     */
-           + rows * 16                                               /* queries         */
+           + rows * 24                                               /* queries         */
            + (size_t)AEG_ATTN_VALUE_TILE * head_dim + 64;            /* expanded codes  */
 }
 

@@ -105,6 +105,7 @@ typedef struct {
     X(attn_f32, void, (const aeg_attn_args *a))  /* kernels/attention.h */                               \
     X(attn_f16, void, (const aeg_attn_args *a))                                                          \
     X(attn_q8, void, (const aeg_attn_args *a))                                                           \
+    X(attn_q8_latent, void, (const aeg_attn_args *a))                                                    \
     X(attn_t4, void, (const aeg_attn_args *a))                                                           \
     X(attn_t3, void, (const aeg_attn_args *a))                                                           \
     /* merge a later block (m2, l2, acc2) into (m, l, acc): M = max; f = exp(m-M), f2 = exp(m2-M);          \

@@ -15,7 +15,8 @@ enum {
     DK = 8, DV = 96, N_TOKENS = 2,               /* six strips: one group and a rest    */
     N_REP = 5, N_POS = 21, HEAD_DIM = 80,
     CODE_DIM = 64, CODE_REP = 2, CODE_TOKENS = 2, CODE_ROWS = 32, /* rows of codes: 22 seen, in whole groups */
-    CODE_SCRATCH = CODE_TOKENS * CODE_REP * (6 * AEG_ATTN_BLOCK + 4 * CODE_DIM + 20) + AEG_ATTN_VALUE_TILE * CODE_DIM + 64,
+    CODE_SCRATCH = CODE_TOKENS * CODE_REP * (6 * AEG_ATTN_BLOCK + 4 * CODE_DIM + 28) + AEG_ATTN_VALUE_TILE * CODE_DIM + 64,
+    LATENT_POS = 13,
     N_COLS = 128, GROUP = 64, N_ROWS_X = 3,
     WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, or 2 tiles of 8 bits */
 };
@@ -196,6 +197,23 @@ static void attend_codes(inputs *in, answers *out, void (*attend)(const aeg_attn
 }
 
 CHECK_OP(attn_q8) { attend_codes(in, out, k->attn_q8); }
+/* Rows of twice the width: one half latent, one rotary; half as many of them. */
+CHECK_OP(attn_q8_latent)
+{
+    const float q_scale[CODE_TOKENS] = { 0.001f, 0.002f };
+    float scales[CODE_ROWS];
+    for (uint32_t i = 0; i < CODE_ROWS; i++)
+        scales[i] = 0.25f + in->x[0][i] * in->x[0][i];
+    const aeg_attn_args a = {
+        .n_tokens = CODE_TOKENS, .n_rep = 1, .n_pos = LATENT_POS, .head_dim = 2 * CODE_DIM, .value_dim = CODE_DIM,
+        .rotary = CODE_DIM, .q_codes = in->codes[2], .q_token = 2 * CODE_DIM, .q_scale = q_scale, .q_scale_token = 1,
+        .q_rotary_scale = q_scale, .k_rotary_scale = scales + 1, .k = in->codes[0], .v = in->codes[0], .k_scale = scales,
+        .v_scale = scales, .scale = 0.11f, .out_m = out->f, .out_l = out->f + CODE_TOKENS, .acc = out->g,
+        .scratch = in->codes_scratch,
+    };
+    k->attn_q8_latent(&a);
+}
+
 CHECK_OP(attn_t4) { attend_codes(in, out, k->attn_t4); }
 CHECK_OP(attn_t3) { attend_codes(in, out, k->attn_t3); }
 

@@ -127,6 +127,21 @@ static size_t attend_codes(void (*attend)(const aeg_attn_args *), aeg_kv_kind ki
 }
 
 BENCH(attn_q8) { return attend_codes(k->attn_q8, AEG_KV_Q8); }
+
+/* 32 heads over latent rows of 512 + 64. */
+BENCH(attn_q8_latent)
+{
+    static const float q_scale[32] = { 1e-3f };
+    static int8_t q[32 * 576];
+    static _Alignas(64) float scratch[1 << 16];
+    const aeg_attn_args a = { .n_tokens = 1, .n_rep = 32, .n_pos = AEG_ATTN_BLOCK, .head_dim = 576, .value_dim = 512, .rotary = 64,
+                              .q_codes = q, .q_scale = q_scale, .q_rotary_scale = q_scale, .k = f[0], .v = f[0],
+                              .k_scale = q_scales, .v_scale = q_scales, .k_rotary_scale = q_scales, .scale = 0.1f,
+                              .out_m = f[2], .out_l = f[2] + 64, .acc = f[3], .scratch = scratch };
+    k->attn_q8_latent(&a);
+    return AEG_ATTN_BLOCK * 584;
+}
+
 BENCH(attn_t4) { return attend_codes(k->attn_t4, AEG_KV_T4); }
 BENCH(attn_t3) { return attend_codes(k->attn_t3, AEG_KV_T3); }
 BENCH(hadamard) { k->hadamard(f[3], 256); return 256 * 8; }

@@ -253,6 +253,28 @@ static void run_codes(ops_world *w, void (*attend)(const aeg_attn_args *), aeg_k
 }
 
 CASE(attn_q8) { run_codes(w, k->attn_q8, AEG_KV_Q8); }
+
+CASE(attn_q8_latent)
+{
+    const uint32_t n_rep = 1 + ops_below(w, 12), value_dim = 64u << ops_below(w, ops_below(w, 3) ? 2 : 4);
+    const uint32_t rotary = 64 * (1 + ops_below(w, 2)), head_dim = value_dim + rotary;
+    const uint32_t n_tokens = ops_below(w, 3) ? 1 : 1 + ops_below(w, 8), n_queries = n_tokens * n_rep;
+    const uint32_t n_pos = ops_size(w, ops_below(w, 8) ? 40 : AEG_ATTN_BLOCK);
+    const uint32_t n = n_pos + n_tokens - 1 < AEG_ATTN_BLOCK ? n_pos + n_tokens - 1 : AEG_ATTN_BLOCK;
+    const int8_t *rows = int8_codes(w, (size_t)((n + 15) / 16 * 16) * head_dim);
+    const float *k_scale = scales(w, n);
+    const aeg_attn_args a = {
+        .n_tokens = n_tokens, .n_rep = n_rep, .n_pos = n_pos, .head_dim = head_dim, .value_dim = value_dim, .rotary = rotary,
+        .q_codes = int8_codes(w, (size_t)n_queries * head_dim), .q_token = (size_t)n_rep * head_dim,
+        .q_scale = ops_floats(w, n_queries), .q_rotary_scale = ops_floats(w, n_queries), .q_scale_token = n_rep,
+        .k = rows, .v = rows, .k_scale = k_scale, .v_scale = k_scale, .k_rotary_scale = scales(w, n),
+        .scale = 0.0625f / 127.0f, .out_m = ops_floats(w, n_queries), .out_l = ops_floats(w, n_queries),
+        .acc = ops_floats(w, (size_t)n_queries * value_dim),
+        .scratch = aligned_scratch(w, aeg_attn_scratch_bytes(AEG_KV_Q8, n_tokens, n_rep, head_dim)),
+    };
+    k->attn_q8_latent(&a);
+}
+
 CASE(attn_t4) { run_codes(w, k->attn_t4, AEG_KV_T4); }
 CASE(attn_t3) { run_codes(w, k->attn_t3, AEG_KV_T3); }
 

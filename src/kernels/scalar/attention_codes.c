@@ -43,21 +43,31 @@ static void quantize_weights(int32_t *codes, float *step, const float *w, const 
         codes[p] = broken || empty ? 0 : (int32_t)((x[p] * inverse + AEG_ROUND_MAGIC) - AEG_ROUND_MAGIC);
 }
 
+/* dot product of codes [first, end) of a query and of position p */
+static float code_dot(const code_rows *keys, const int8_t *q, uint32_t p, uint32_t first, uint32_t end)
+{
+    int32_t dot = 0;
+    for (uint32_t i = first; i < end; i++)
+        dot += q[i] * code_of(keys, p, aeg_kv_place(keys->kind, i));
+    return (float)dot;
+}
+
 static void attend_query(const aeg_attn_args *a, const code_rows *keys, const code_rows *values, uint32_t token,
                          uint32_t head)
 {
-    const uint32_t row = token * a->n_rep + head, d = a->head_dim;
+    const uint32_t row = token * a->n_rep + head, value_dim = aeg_attn_value_dim(a), d = a->head_dim - a->rotary;
     const uint32_t n = a->n_pos + token < AEG_ATTN_BLOCK ? a->n_pos + token : AEG_ATTN_BLOCK;
-    const int8_t *q = a->q_codes + token * a->q_token + (size_t)head * d;
-    const float q_scale = a->q_scale[token * a->q_scale_token + head] * a->scale;
+    const int8_t *q = a->q_codes + token * a->q_token + (size_t)head * a->head_dim;
+    const size_t at = token * a->q_scale_token + head;
+    const float q_scale = a->q_scale[at] * a->scale;
+    const float q_rotary_scale = a->rotary > 0 ? a->q_rotary_scale[at] * a->scale : 0.0f;
     float w[AEG_ATTN_BLOCK], step;
     int32_t codes[AEG_ATTN_BLOCK];
 
     for (uint32_t p = 0; p < n; p++) {
-        int32_t dot = 0;
-        for (uint32_t i = 0; i < d; i++)
-            dot += q[i] * code_of(keys, p, aeg_kv_place(keys->kind, i));
-        w[p] = (float)dot * (a->k_scale[p] * q_scale);
+        w[p] = code_dot(keys, q, p, 0, d) * (a->k_scale[p] * q_scale);
+        if (a->rotary > 0)
+            w[p] = fmaf(code_dot(keys, q, p, d, a->head_dim), a->k_rotary_scale[p] * q_rotary_scale, w[p]);
     }
     const float m = aeg_max16(w, n);
     for (uint32_t p = 0; p < n; p++)
@@ -66,18 +76,18 @@ static void attend_query(const aeg_attn_args *a, const code_rows *keys, const co
     a->out_l[row] = aeg_sum16(w, n);
 
     quantize_weights(codes, &step, w, a->v_scale, n);
-    for (uint32_t e = 0; e < d; e++) {
+    for (uint32_t e = 0; e < value_dim; e++) {
         int32_t sum = 0;
         for (uint32_t p = 0; p < n; p++)
             sum += codes[p] * code_of(values, p, e);
-        a->acc[(size_t)row * d + e] = (float)sum * step;
+        a->acc[(size_t)row * value_dim + e] = (float)sum * step;
     }
 }
 
 static void attend_codes(const aeg_attn_args *a, aeg_kv_kind kind)
 {
     const uint32_t row_bytes = aeg_kv_row_bytes(kind, a->head_dim);
-    const code_rows keys = { a->k, row_bytes, a->head_dim, kind, aeg_kv_key_at };
+    const code_rows keys = { a->k, row_bytes, a->head_dim, kind, a->rotary > 0 ? aeg_kv_value_at : aeg_kv_key_at };
     const code_rows values = { a->v, row_bytes, a->head_dim, kind, aeg_kv_value_at };
     for (uint32_t t = 0; t < a->n_tokens; t++)
         for (uint32_t h = 0; h < a->n_rep; h++)
@@ -85,5 +95,6 @@ static void attend_codes(const aeg_attn_args *a, aeg_kv_kind kind)
 }
 
 void aeg_scalar_attn_q8(const aeg_attn_args *a) { attend_codes(a, AEG_KV_Q8); }
+void aeg_scalar_attn_q8_latent(const aeg_attn_args *a) { attend_codes(a, AEG_KV_Q8); }
 void aeg_scalar_attn_t4(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T4); }
 void aeg_scalar_attn_t3(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T3); }

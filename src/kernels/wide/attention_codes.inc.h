@@ -19,11 +19,18 @@ typedef struct {
     int32_t bias;     /* what its dots start from */
 } code_query;
 
+/* What latent rows have beside: the same two of the rotary part. */
+typedef struct {
+    float scale;
+    int32_t bias;
+} rotary_query;
+
 typedef struct {
     code_query *queries; /* [rows] */
+    rotary_query *rotary; /* [rows] */
     float *scores;    /* [rows][AEG_ATTN_BLOCK] */
     int16_t *weights; /* [rows][AEG_ATTN_BLOCK], in the order that v_weights wants */
-    int32_t *sums;    /* [rows][head_dim], in the order of expansion */
+    int32_t *sums;    /* [rows][value_dim], in the order of expansion */
     float *step;      /* [rows] */
     uint8_t *codes;   /* AEG_ATTN_VALUE_TILE * head_dim */
 } code_scratch;
@@ -66,6 +73,21 @@ static void expand_values_t3(uint8_t *out, const uint8_t *in, uint32_t d)
     const code64 table = c_table(aeg_kv_table3);
     for (uint32_t i = 0; i < d; i += 64)
         expand_3(out + (size_t)i * 4, table, c_load(in + i), c_spread_value(in + d + i / 2));
+}
+
+/* 16 positions in the interleaving of values (4 positions by bytes) into that of keys (their 4-byte pieces side by side). 16
+ * bytes are 4 codes of 4 positions: a transpose of bytes makes 4 pieces of them. */
+static void latent_keys(uint8_t *out, const uint8_t *in, uint32_t d)
+{
+    static const int8_t transpose[16] = { 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15 };
+    const code64 order = c_table(transpose);
+    for (uint32_t g = 0; g < AEG_KV_KEY_GROUP / AEG_KV_VALUE_GROUP; g++)
+        for (uint32_t e = 0; e < d; e += 16) {
+            uint8_t pieces[64];
+            c_store(pieces, c_lookup(c_load(in + ((size_t)g * d + e) * 4), order));
+            for (uint32_t i = 0; i < 4; i++)
+                memcpy(out + (size_t)(e / 4 + i) * 64 + g * 16, pieces + 16 * i, 16);
+        }
 }
 
 /* Codes of one key group, expanded or where they lie. */
@@ -118,15 +140,54 @@ LANES_INLINE void score_codes(const aeg_attn_args *a, const code_scratch *s, con
                 l_mul(l_from_i(i_add(acc[r], acc2[r])), l_mul(k_scale, l_set1(query[r].scale))));
 }
 
+/* The same for latent rows: two scales, so two sums. */
+LANES_INLINE void score_latent(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos,
+                               uint32_t row, const uint32_t n_rows)
+{
+    const code_query *query = s->queries + row;
+    const rotary_query *rotary = s->rotary + row;
+    const uint32_t latent = a->head_dim - a->rotary;
+    ilanes acc[KEY_ROWS], acc2[KEY_ROWS];
+    for (uint32_t r = 0; r < n_rows; r++) {
+        acc[r] = i_set1(query[r].bias);
+        acc2[r] = i_set1(rotary[r].bias);
+    }
+    for (uint32_t i = 0; i < latent; i += 4) {
+        const key_operand k = c_key(c_load(keys + (size_t)i * 16));
+        for (uint32_t r = 0; r < n_rows; r++)
+            acc[r] = c_dot(acc[r], k, query[r].q + i);
+    }
+    for (uint32_t i = latent; i < a->head_dim; i += 4) {
+        const key_operand k = c_key(c_load(keys + (size_t)i * 16));
+        for (uint32_t r = 0; r < n_rows; r++)
+            acc2[r] = c_dot(acc2[r], k, query[r].q + i);
+    }
+    const lanes k_scale = l_load(a->k_scale + pos), k_rotary = l_load(a->k_rotary_scale + pos);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const lanes score = l_mul(l_from_i(acc[r]), l_mul(k_scale, l_set1(query[r].scale)));
+        l_store(s->scores + (size_t)(row + r) * AEG_ATTN_BLOCK + pos,
+                l_fma(l_from_i(acc2[r]), l_mul(k_rotary, l_set1(rotary[r].scale)), score));
+    }
+}
+
+LANES_INLINE void score_some(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos, uint32_t row,
+                             const uint32_t n_rows, const bool latent)
+{
+    if (latent)
+        score_latent(a, s, keys, pos, row, n_rows);
+    else
+        score_codes(a, s, keys, pos, row, n_rows);
+}
+
 LANES_INLINE void score_rows(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos,
-                             uint32_t row, uint32_t end)
+                             uint32_t row, uint32_t end, const bool latent)
 {
     for (; row + KEY_ROWS <= end; row += KEY_ROWS)
-        score_codes(a, s, keys, pos, row, KEY_ROWS);
+        score_some(a, s, keys, pos, row, KEY_ROWS, latent);
     for (; row + 2 <= end; row += 2)
-        score_codes(a, s, keys, pos, row, 2);
+        score_some(a, s, keys, pos, row, 2, latent);
     if (row < end)
-        score_codes(a, s, keys, pos, row, 1);
+        score_some(a, s, keys, pos, row, 1, latent);
 }
 
 static uint32_t positions_of(const aeg_attn_args *a, uint32_t token)
@@ -178,7 +239,7 @@ LANES_INLINE void add_values(const aeg_attn_args *a, const code_scratch *s, cons
     }
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t c = 0; c < n_cols; c++) {
-            int32_t *sum = s->sums + (size_t)(row + r) * a->head_dim + col + c * LANES;
+            int32_t *sum = s->sums + (size_t)(row + r) * aeg_attn_value_dim(a) + col + c * LANES;
             const ilanes before = group == 0 ? i_set1(0) : i_load(sum);
             i_store(sum, i_add(before, v_total(acc[r * n_cols + c])));
         }
@@ -189,12 +250,12 @@ LANES_INLINE void add_rows(const aeg_attn_args *a, const code_scratch *s, const 
                            uint32_t n_groups, uint32_t row, uint32_t end, const uint8_t *next, size_t part)
 {
     for (; row + VALUE_ROWS <= end; row += VALUE_ROWS, part = 0)
-        for (uint32_t col = 0; col < a->head_dim; col += VALUE_COLS * LANES) {
+        for (uint32_t col = 0; col < aeg_attn_value_dim(a); col += VALUE_COLS * LANES) {
             prefetch_bytes(next + col * part, VALUE_COLS * LANES * part);
             add_values(a, s, values, group, n_groups, row, col, VALUE_ROWS, VALUE_COLS);
         }
     for (; row < end; row++)
-        for (uint32_t col = 0; col < a->head_dim; col += VALUE_COLS * LANES)
+        for (uint32_t col = 0; col < aeg_attn_value_dim(a); col += VALUE_COLS * LANES)
             add_values(a, s, values, group, n_groups, row, col, 1, VALUE_COLS);
 }
 
@@ -203,9 +264,10 @@ LANES_INLINE void finish_row(const aeg_attn_args *a, const code_scratch *s, uint
 {
     const uint32_t n_vectors = kind == AEG_KV_Q8 ? 1 : kind == AEG_KV_T4 ? 2 : 4;
     const lanes step = l_set1(s->step[row]);
-    for (uint32_t e = 0; e < a->head_dim; e += n_vectors * LANES) {
-        const int32_t *sum = s->sums + (size_t)row * a->head_dim + e;
-        float *out = a->acc + (size_t)row * a->head_dim + e;
+    const uint32_t value_dim = aeg_attn_value_dim(a);
+    for (uint32_t e = 0; e < value_dim; e += n_vectors * LANES) {
+        const int32_t *sum = s->sums + (size_t)row * value_dim + e;
+        float *out = a->acc + (size_t)row * value_dim + e;
         lanes x[4], y[4];
         for (uint32_t i = 0; i < n_vectors; i++)
             x[i] = l_mul(l_from_i(i_load(sum + i * LANES)), step);
@@ -229,21 +291,27 @@ static code_scratch split_scratch(const aeg_attn_args *a, uint32_t n_rows)
 {
     code_scratch s = { .codes = a->scratch };
     s.queries = (code_query *)(void *)(s.codes + (size_t)AEG_ATTN_VALUE_TILE * a->head_dim);
-    s.scores = (float *)(void *)(s.queries + n_rows);
+    s.rotary = (rotary_query *)(void *)(s.queries + n_rows);
+    s.scores = (float *)(void *)(s.rotary + n_rows);
     s.weights = (int16_t *)(void *)(s.scores + (size_t)n_rows * AEG_ATTN_BLOCK);
     s.sums = (int32_t *)(void *)(s.weights + (size_t)n_rows * AEG_ATTN_BLOCK);
-    s.step = (float *)(void *)(s.sums + (size_t)n_rows * a->head_dim);
+    s.step = (float *)(void *)(s.sums + (size_t)n_rows * aeg_attn_value_dim(a));
     return s;
 }
 
 static void list_queries(const aeg_attn_args *a, const code_scratch *s)
 {
     code_query *query = s->queries;
+    rotary_query *rotary = s->rotary;
+    const uint32_t d = a->head_dim - a->rotary;
     for (uint32_t t = 0; t < a->n_tokens; t++)
-        for (uint32_t h = 0; h < a->n_rep; h++, query++) {
+        for (uint32_t h = 0; h < a->n_rep; h++, query++, rotary++) {
+            const size_t at = t * a->q_scale_token + h;
             query->q = a->q_codes + t * a->q_token + (size_t)h * a->head_dim;
-            query->scale = a->q_scale[t * a->q_scale_token + h] * a->scale;
-            query->bias = c_bias(query->q, a->head_dim);
+            query->scale = a->q_scale[at] * a->scale;
+            query->bias = c_bias(query->q, d);
+            if (a->rotary > 0)
+                *rotary = (rotary_query){ .scale = a->q_rotary_scale[at] * a->scale, .bias = c_bias(query->q + d, a->rotary) };
         }
 }
 
@@ -253,7 +321,7 @@ LANES_INLINE uint32_t first_row(const aeg_attn_args *a, uint32_t pos)
     return pos < a->n_pos ? 0 : (pos - a->n_pos + 1) * a->n_rep;
 }
 
-LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind)
+LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind, const bool latent)
 {
     const uint32_t d = a->head_dim, n_rows = a->n_tokens * a->n_rep, n_pos = positions_of(a, a->n_tokens - 1);
     const size_t row_bytes = aeg_kv_row_bytes(kind, d);
@@ -261,9 +329,13 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind)
     list_queries(a, &s);
 
     for (uint32_t pos = 0; pos < n_pos; pos += AEG_KV_KEY_GROUP) {
+        const uint8_t *in = (const uint8_t *)a->k + pos * row_bytes, *keys = s.codes;
         prefetch_bytes((const uint8_t *)a->v + pos * row_bytes, AEG_KV_KEY_GROUP * row_bytes);
-        const uint8_t *keys = key_group(&s, (const uint8_t *)a->k + pos * row_bytes, d, kind);
-        score_rows(a, &s, keys, pos, first_row(a, pos), n_rows);
+        if (latent)
+            latent_keys(s.codes, in, d);
+        else
+            keys = key_group(&s, in, d, kind);
+        score_rows(a, &s, keys, pos, first_row(a, pos), n_rows, latent);
     }
     for (uint32_t row = 0; row < n_rows; row++) {
         const uint32_t n = positions_of(a, row / a->n_rep);
@@ -282,6 +354,7 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind)
         finish_row(a, &s, row, kind);
 }
 
-static void attn_q8(const aeg_attn_args *a) { attend_codes(a, AEG_KV_Q8); }
-static void attn_t4(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T4); }
-static void attn_t3(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T3); }
+static void attn_q8(const aeg_attn_args *a) { attend_codes(a, AEG_KV_Q8, false); }
+static void attn_q8_latent(const aeg_attn_args *a) { attend_codes(a, AEG_KV_Q8, true); }
+static void attn_t4(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T4, false); }
+static void attn_t3(const aeg_attn_args *a) { attend_codes(a, AEG_KV_T3, false); }

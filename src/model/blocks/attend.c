@@ -23,13 +23,14 @@ void aeg_attend_scratch_init(aeg_attend_scratch *s, aeg_arena *arena, const aeg_
     s->part_acc = AEG_ARENA_ARRAY(arena, float, n_parts * aeg_kv_value_dim(kv));
     s->run_m = AEG_ARENA_ARRAY(arena, float, (uint64_t)n_threads * s->tile_rows);
     s->run_l = AEG_ARENA_ARRAY(arena, float, (uint64_t)n_threads * s->tile_rows);
-    s->scratch_bytes = aeg_align_up(aeg_attn_scratch_bytes(kv->kind, tile, n_rep, kv->head_dim), AEG_CACHE_LINE);
+    s->scratch_bytes = aeg_align_up(aeg_attn_scratch_bytes(kv->kind, tile, n_rep, aeg_kv_code_dim(kv)), AEG_CACHE_LINE);
     s->scratch = aeg_arena_alloc(arena, n_threads * s->scratch_bytes, AEG_CACHE_LINE);
 }
 
 typedef struct {
     const aeg_attend_args *a;
-    uint32_t n_kv_heads, n_rep, head_dim, value_dim, n_blocks;
+    uint32_t n_kv_heads, n_rep, row_dim, value_dim, n_blocks; /* row_dim: numbers or codes of a query */
+    bool latent_codes;
     uint32_t tile, n_tiles;         /* prefill: tokens of a tile, tiles of the chunk */
 } attend_job;
 
@@ -41,16 +42,20 @@ static void run_block(const attend_job *j, uint32_t t, uint32_t n, uint32_t kv_h
     const uint32_t first = block * AEG_ATTN_BLOCK, head = kv_head * j->n_rep;
     const size_t at = (size_t)t * a->n_heads + head;
     aeg_attn_args args = {
-        .n_tokens = n, .n_rep = j->n_rep, .head_dim = j->head_dim, .value_dim = j->value_dim, .scale = a->scale,
+        .n_tokens = n, .n_rep = j->n_rep, .head_dim = j->row_dim, .value_dim = j->value_dim, .scale = a->scale,
         .n_pos = AEG_MIN((uint32_t)AEG_ATTN_BLOCK, a->pos0 + t + 1 - first),
         .out_m = a->s->part_m + part, .out_l = a->s->part_l + part, .acc = a->s->part_acc + part * j->value_dim,
         .scratch = a->s->scratch + thread * a->s->scratch_bytes,
     };
     if (a->q_codes != NULL) {
-        args.q_codes = a->q_codes + at * j->head_dim;
-        args.q_token = (size_t)a->n_heads * j->head_dim;
+        args.q_codes = a->q_codes + at * j->row_dim;
+        args.q_token = (size_t)a->n_heads * j->row_dim;
         args.q_scale = a->q_scale + at;
         args.q_scale_token = a->n_heads;
+        if (j->latent_codes) {
+            args.q_rotary_scale = a->q_rotary_scale + at;
+            args.rotary = j->row_dim - j->value_dim;
+        }
     } else {
         args.q = a->q + t * a->q_token + head * a->q_stride;
         args.q_stride = a->q_stride;
@@ -153,8 +158,9 @@ static void choose_tile(attend_job *j)
 void aeg_attend(const aeg_attend_args *a)
 {
     const aeg_kv_config *kv = &a->kv->cfg;
-    attend_job job = { .a = a, .n_kv_heads = kv->n_kv_heads, .n_rep = a->n_heads / kv->n_kv_heads, .head_dim = kv->head_dim,
-                       .value_dim = aeg_kv_value_dim(kv), .n_blocks = n_blocks(a->pos0 + a->n) };
+    attend_job job = { .a = a, .n_kv_heads = kv->n_kv_heads, .n_rep = a->n_heads / kv->n_kv_heads,
+                       .row_dim = a->q_codes != NULL ? aeg_kv_code_dim(kv) : kv->head_dim,
+                       .latent_codes = a->q_codes != NULL && kv->latent != 0, .value_dim = aeg_kv_value_dim(kv), .n_blocks = n_blocks(a->pos0 + a->n) };
     if (a->n == 1) {
         aeg_team_run(a->c->team, job.n_kv_heads * job.n_blocks, run_blocks, &job);
         aeg_team_run(a->c->team, a->n_heads, merge_heads, &job);

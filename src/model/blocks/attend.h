@@ -34,8 +34,9 @@ typedef struct {
     uint32_t n, pos0;               /* tokens at positions pos0.. */
     const float *q;                 /* f32, f16: heads q_stride, tokens q_token floats apart */
     size_t q_stride, q_token;
-    const int8_t *q_codes;          /* codes: [n][n_heads][head_dim], */
-    const float *q_scale;           /* [n][n_heads]                   */
+    const int8_t *q_codes;          /* codes: [n][n_heads][aeg_kv_code_dim], */
+    const float *q_scale;           /* [n][n_heads]                          */
+    const float *q_rotary_scale;    /* latent codes: [n][n_heads]            */
     float *o;                       /* out [n][n_heads][value_dim of the cache] */
     /* Called once for each result when it is complete, by any thread; NULL: not. */
     void (*finish)(void *ctx, uint32_t token, uint32_t head, float *o, uint32_t thread);

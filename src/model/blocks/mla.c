@@ -26,6 +26,13 @@ void aeg_mla_scratch_init(aeg_mla_scratch *s, aeg_arena *arena, const aeg_hparam
     aeg_act_room_init(&s->q_a_room, arena, act, chunk, hp->q_lora);
     aeg_act_room_init(&s->head_room, arena, act, in_flight, head_input(hp));
     aeg_act_room_init(&s->room, arena, act, chunk, (uint64_t)hp->n_heads * hp->v_dim);
+    s->q_codes = NULL;
+    s->q_scale = s->q_rotary_scale = NULL;
+    if (aeg_kv_is_codes(kv->kind)) {
+        s->q_codes = AEG_ARENA_ARRAY(arena, int8_t, heads * aeg_kv_code_dim(kv));
+        s->q_scale = AEG_ARENA_ARRAY(arena, float, heads);
+        s->q_rotary_scale = AEG_ARENA_ARRAY(arena, float, heads);
+    }
     aeg_attend_scratch_init(&s->attend, arena, kv, hp->n_heads, chunk, n_threads);
 }
 
@@ -105,6 +112,17 @@ static void head_product(const mla_job *j, const aeg_weights *w, const float *x,
     multiply(a->c->kernels, w, &in, n, y, y_stride);
 }
 
+/* n queries of one head as a coded cache reads them. */
+static void encode_queries(const mla_job *j, float *q, size_t stride, uint32_t t0, uint32_t n, uint32_t head)
+{
+    const aeg_mla_args *a = j->a;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t at = (size_t)(t0 + i) * a->hp->n_heads + head;
+        aeg_kv_query_latent(a->kv, a->c->kernels, a->s->q_codes + at * aeg_kv_code_dim(&a->kv->cfg), a->s->q_scale + at,
+                            a->s->q_rotary_scale + at, q + i * stride);
+    }
+}
+
 /* Units are (head, tile of tokens): its queries, rotated and multiplied with K_b. */
 static void make_queries(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
@@ -126,6 +144,8 @@ static void make_queries(void *ctx, uint32_t begin, uint32_t end, uint32_t threa
             rotate(j, rotary, t0 + i);
         }
         head_product(j, &k_b, head_q, width, n, q, stride, thread);
+        if (a->s->q_codes != NULL)
+            encode_queries(j, q, stride, t0, n, head);
     }
 }
 
@@ -189,7 +209,8 @@ void aeg_mla_forward(const aeg_mla_args *a)
 
     const aeg_attend_args attend = {
         .c = a->c, .kv = a->kv, .layer = a->layer, .n_heads = hp->n_heads, .scale = aeg_mla_scale(hp), .n = a->n,
-        .pos0 = a->pos0, .q = a->s->q, .q_stride = job.row, .q_token = (size_t)hp->n_heads * job.row, .o = a->s->a,
+        .pos0 = a->pos0, .q = a->s->q, .q_stride = job.row, .q_token = (size_t)hp->n_heads * job.row, .q_codes = a->s->q_codes,
+        .q_scale = a->s->q_scale, .q_rotary_scale = a->s->q_rotary_scale, .o = a->s->a,
         .finish = a->n == 1 ? project_head : NULL, .finish_ctx = &job, .s = &a->s->attend,
     };
     aeg_attend(&attend);

@@ -32,6 +32,8 @@ typedef struct {
     aeg_act_room q_a_room; /* codes of q_a                                          */
     aeg_act_room head_room;/* [threads][unit_tokens][widest input of K_b and V_b]   */
     aeg_act_room room;     /* codes of o                                            */
+    int8_t *q_codes;       /* [chunk][n_heads][aeg_kv_code_dim]; with a coded cache only */
+    float *q_scale, *q_rotary_scale; /* [chunk][n_heads]                            */
     aeg_attend_scratch attend;
 } aeg_mla_scratch;
 
