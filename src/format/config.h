@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* format/config.h - config.json and generation_config.json of a published model, in our own terms.
  *
- * Understands model_type qwen3_5_moe as Hugging Face and MLX write it. Another model_type, a rope or
- * quantisation we do not run, or a value out of range is AEGIS_E_MODEL with the value and what was expected.
+ * Understands the model_types that config.c lists, as Hugging Face and MLX write them; one file per family reads them
+ * (config_FAMILY.c). Another model_type, a rope or quantisation we do not run, or a value out of range is AEGIS_E_MODEL
+ * with the value and what was expected.
  * Thread: any.
  */
 #ifndef AEG_FORMAT_CONFIG_H
@@ -21,6 +22,7 @@ typedef struct {
 typedef struct {
     aeg_hparams hparams;
     bool tie_embeddings; /* lm_head is the embedding table           */
+    bool norms_lack_one; /* Hugging Face stores w of norms that multiply by 1 + w */
     bool quantised;      /* has a "quantization" object              */
     uint32_t n_mtp;      /* blocks behind the layers that predict further tokens, in the same files */
     uint32_t bits, group; /* its defaults                            */

@@ -7,7 +7,7 @@ const char aeg_family_list[] = "qwen35moe, qwen3moe, qwen3next, olmoe, deepseek2
 
 bool aeg_family_known(const char *name)
 {
-    const size_t n = strlen(name);
+    const size_t n = strchr(name, ',') == NULL ? strlen(name) : 0;
     for (const char *at = aeg_family_list; n > 0 && (at = strstr(at, name)) != NULL; at += n)
         if ((at == aeg_family_list || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
             return true;

@@ -209,6 +209,27 @@ static aegis_status find_matrix(const aeg_names *names, const char *module, bool
 
 /* --- the parts --------------------------------------------------------------------------------------------------- */
 
+/* A part's name in a layer, where it depends on the family. */
+static const char *part_module(const aeg_hparams *h, aeg_part part)
+{
+    if (part == AEG_PART_MLA_Q_B && h->q_lora == 0)
+        return "self_attn.q_proj";
+    if (!h->shared_gated && part == AEG_PART_SHARED_GATE_PROJ)
+        return "mlp.shared_experts.gate_proj";
+    if (!h->shared_gated && part == AEG_PART_SHARED_UP)
+        return "mlp.shared_experts.up_proj";
+    if (!h->shared_gated && part == AEG_PART_SHARED_DOWN)
+        return "mlp.shared_experts.down_proj";
+    return part_modules[part];
+}
+
+/* Parts that are parameters themselves rather than a module's ".weight". */
+static bool is_bare(aeg_part part)
+{
+    return part == AEG_PART_GDN_A_LOG || part == AEG_PART_GDN_DT_BIAS || part == AEG_PART_ROUTER_BIAS ||
+           (part >= AEG_PART_HC_ATTN_FN && part <= AEG_PART_HC_FFN_SCALE);
+}
+
 static void module_name(const aeg_names *names, const aeg_layout_entry *e, char *out)
 {
     if (e->part == AEG_PART_LM_HEAD)
@@ -216,7 +237,8 @@ static void module_name(const aeg_names *names, const aeg_layout_entry *e, char 
     else if (e->layer == AEG_LAYOUT_NO_LAYER)
         snprintf(out, NAME_MAX_TEXT, "%s%s", names->prefix, part_modules[e->part]);
     else
-        snprintf(out, NAME_MAX_TEXT, "%slayers.%u.%s", names->prefix, e->layer, part_modules[e->part]);
+        snprintf(out, NAME_MAX_TEXT, "%slayers.%u.%s", names->prefix, e->layer,
+                 part_module(&names->config->hparams, e->part));
 }
 
 aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aegis_error *err)
@@ -230,6 +252,51 @@ aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aeg
     return find_matrix(names, module, false, h->vocab_size, out, err);
 }
 
+/* q|k|v, z, b or a of a model that weaves them by key head: in_proj_qkvz has q, k, then v and z of the value heads that read
+ * this key head; in_proj_ba b and a of these. *found stays false where the tensors are separate. */
+static aegis_status find_woven(const aeg_names *names, const aeg_layout_entry *e, aeg_source_matrix *m, bool *found,
+                               aegis_error *err)
+{
+    const aeg_hparams *h = &names->config->hparams;
+    const bool gates = e->part == AEG_PART_GDN_B || e->part == AEG_PART_GDN_A;
+    char module[NAME_MAX_TEXT];
+    if (e->part != AEG_PART_GDN_QKV && e->part != AEG_PART_GDN_Z && !gates)
+        return AEGIS_OK;
+    snprintf(module, sizeof module, "%slayers.%u.linear_attn.%s", names->prefix, e->layer, gates ? "in_proj_ba" : "in_proj_qkvz");
+    if (find2(names->st, module, ".weight") == NULL)
+        return AEGIS_OK;
+    const uint32_t ratio = h->gdn_v_heads / h->gdn_k_heads, k = h->gdn_k_dim, v = ratio * h->gdn_v_dim;
+    aeg_row_order *o = &m->order;
+    *o = (aeg_row_order){ .n_segments = 1, .n_groups = h->gdn_k_heads, .stride = gates ? 2 * ratio : 2 * k + 2 * v };
+    switch (e->part) {
+    case AEG_PART_GDN_QKV:
+        *o = (aeg_row_order){ .n_segments = 3, .n_groups = o->n_groups, .stride = o->stride,
+                              .segment = { { 0, k }, { k, k }, { 2 * k, v } } };
+        break;
+    case AEG_PART_GDN_Z: o->segment[0].offset = 2 * k + v, o->segment[0].run = v; break;
+    case AEG_PART_GDN_B: o->segment[0].run = ratio; break;
+    default: o->segment[0].offset = ratio, o->segment[0].run = ratio; break;
+    }
+    *found = true;
+    return find_matrix(names, module, false, (uint64_t)o->n_groups * o->stride, m, err);
+}
+
+uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n)
+{
+    const aeg_row_order *o = &m->order;
+    uint32_t at = row;
+    if (o->n_segments == 0) {
+        *n = m->n_rows - row;
+        return m->row0 + row;
+    }
+    uint32_t s = 0;
+    for (; at >= o->n_groups * o->segment[s].run; s++)
+        at -= o->n_groups * o->segment[s].run;
+    const uint32_t run = o->segment[s].run;
+    *n = run - at % run;
+    return (uint64_t)(at / run) * o->stride + o->segment[s].offset + at % run;
+}
+
 aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *entry, aeg_source_matrix *out,
                               aegis_error *err)
 {
@@ -240,7 +307,11 @@ aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *en
     if (entry->part == AEG_PART_LM_HEAD && names->config->tie_embeddings && find2(names->st, module, ".weight") == NULL)
         return aeg_names_embed(names, out, err);
     *out = (aeg_source_matrix){ .n_rows = entry->n_rows, .n_cols = entry->n_cols };
-    return find_matrix(names, module, false, entry->n_rows, out, err);
+    bool woven = false;
+    AEG_TRY(find_woven(names, entry, out, &woven, err));
+    if (woven)
+        return AEGIS_OK;
+    return find_matrix(names, module, is_bare(entry->part), entry->n_rows, out, err);
 }
 
 aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
@@ -253,7 +324,7 @@ aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *en
     if (names->gguf)
         return aeg_names_gguf_vector(names, entry, out, change, err);
     module_name(names, entry, module);
-    const bool bare = part == AEG_PART_GDN_A_LOG || part == AEG_PART_GDN_DT_BIAS;
+    const bool bare = is_bare(part);
     const aeg_st_tensor *t = find2(names->st, module, bare ? "" : ".weight");
     if (t == NULL)
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s%s' is missing", module, bare ? "" : ".weight");
@@ -272,7 +343,8 @@ aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *en
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' has the axes of a %s model, but layer 0 those of a %s one",
                         t->name, names->raw ? "converted" : "raw", names->raw ? "raw" : "converted");
     /* the gated norm is a plain multiplier everywhere */
-    const bool plus_one = names->raw && (part == AEG_PART_MIXER_NORM || part == AEG_PART_FFN_NORM || part == AEG_PART_FINAL_NORM ||
+    const bool plus_one = names->raw && names->config->norms_lack_one &&
+                          (part == AEG_PART_MIXER_NORM || part == AEG_PART_FFN_NORM || part == AEG_PART_FINAL_NORM ||
                                part == AEG_PART_ATTN_Q_NORM || part == AEG_PART_ATTN_K_NORM);
     *change = plus_one ? AEG_VECTOR_PLUS_ONE : AEG_VECTOR_AS_IT_IS;
     *out = t;

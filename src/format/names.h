@@ -29,13 +29,28 @@ typedef struct {
     bool quantised;          /* some matrix has .scales */
 } aeg_names;
 
+/* Where a matrix keeps its rows if not one after the other: its rows are segment after segment, each of n_groups runs of
+ * `run` rows that lie `stride` rows apart in the source, from `offset` on. Qwen3-Next keeps q, k, v and z of a key head
+ * together. n_segments 0: as they are. */
+enum { AEG_ROW_SEGMENTS = 3 };
+typedef struct {
+    uint32_t n_segments, n_groups, stride;
+    struct {
+        uint32_t offset, run;
+    } segment[AEG_ROW_SEGMENTS];
+} aeg_row_order;
+
 /* A matrix, or rows [row0, row0 + n_rows) of a taller one. */
 typedef struct {
     const aeg_st_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers */
     aeg_weight_type type;    /* as stored */
     uint64_t row0;
     uint32_t n_rows, n_cols;
+    aeg_row_order order;     /* row0 is 0 with one */
 } aeg_source_matrix;
+
+/* The source row of row `row`; *n: how many rows from it on follow each other there. row < n_rows. */
+uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n);
 
 /* What is done to the values of a vector on their way into the store. */
 typedef enum {

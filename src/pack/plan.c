@@ -45,7 +45,8 @@ static aegis_status check_width(const aeg_source_matrix *m, aeg_weight_type out,
 /* A step reads whole row blocks: room for its views, and for the block that comes out. */
 static void need(aeg_plan *p, aeg_weight_type in, aeg_weight_type out, uint32_t n_cols)
 {
-    const size_t window = VIEWS * aeg_raw_room(0) + AEG_ROWS * aeg_plan_row_bytes(in, n_cols) + VIEWS * AEG_RAW_ALIGN;
+    /* twice the rows: gathered ones are there as read and as gathered */
+    const size_t window = VIEWS * aeg_raw_room(0) + 2 * AEG_ROWS * aeg_plan_row_bytes(in, n_cols) + 2 * VIEWS * AEG_RAW_ALIGN;
     p->min_window = AEG_MAX(p->min_window, window);
     p->max_block = AEG_MAX(p->max_block, aeg_block_bytes(out, n_cols));
 }

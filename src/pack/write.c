@@ -36,18 +36,42 @@ static aegis_status view(aeg_pack_writer *w, const aeg_tensor *t, uint64_t begin
     return AEGIS_OK;
 }
 
+/* Rows [first, first + n) of one tensor of a matrix, `bytes` each, in the matrix's order. */
+static aegis_status load_part(aeg_pack_writer *w, const aeg_source_matrix *m, const aeg_tensor *t, size_t bytes,
+                              uint64_t first, uint64_t n, const uint8_t **out, aegis_error *err)
+{
+    uint32_t run;
+    if (m->order.n_segments == 0)
+        return view(w, t, (m->row0 + first) * bytes, (size_t)n * bytes, out, err);
+    uint8_t *rows = w->window + w->window_used;
+    const size_t room = (size_t)aeg_align_up(n * bytes, AEG_RAW_ALIGN);
+    if (room > w->window_bytes - w->window_used)
+        return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", t->name);
+    w->window_used += room;
+    for (uint64_t done = 0; done < n; done += run) {
+        const size_t mark = w->window_used;
+        const uint8_t *p;
+        const uint64_t row = aeg_source_row(m, (uint32_t)(first + done), &run);
+        run = (uint32_t)AEG_MIN((uint64_t)run, n - done);
+        AEG_TRY(view(w, t, row * bytes, run * bytes, &p, err));
+        memcpy(rows + done * bytes, p, run * bytes);
+        w->window_used = mark;
+    }
+    *out = rows;
+    return AEGIS_OK;
+}
+
 /* Rows [first, first + n) of a matrix. */
 static aegis_status load_rows(aeg_pack_writer *w, const aeg_source_matrix *m, uint64_t first, uint64_t n, aeg_rows *out,
                               aegis_error *err)
 {
     const size_t row = aeg_rows_weight_bytes(m->type, m->n_cols), scales = aeg_rows_scale_bytes(m->type, m->n_cols);
-    const uint64_t at = m->row0 + first;
     *out = (aeg_rows){ .type = m->type, .n_cols = m->n_cols };
-    AEG_TRY(view(w, m->weight, at * row, (size_t)n * row, &out->weight, err));
+    AEG_TRY(load_part(w, m, m->weight, row, first, n, &out->weight, err));
     if (scales == 0)
         return AEGIS_OK;
-    AEG_TRY(view(w, m->scales, at * scales, (size_t)n * scales, &out->scales, err));
-    return view(w, m->biases, at * scales, (size_t)n * scales, &out->biases, err);
+    AEG_TRY(load_part(w, m, m->scales, scales, first, n, &out->scales, err));
+    return load_part(w, m, m->biases, scales, first, n, &out->biases, err);
 }
 
 static aegis_status open_file(aeg_pack_writer *w, aeg_store_file file, aegis_error *err)
@@ -84,11 +108,11 @@ static aegis_status put_block(aeg_pack_writer *w, const aeg_source_matrix *m, co
     return AEGIS_OK;
 }
 
-/* Rows that fit the window at once. */
+/* Rows that fit the window at once; those that are gathered are there twice. */
 static uint64_t window_rows(const aeg_pack_writer *w, const aeg_source_matrix *m)
 {
-    const size_t slack = 3 * 2 * AEG_RAW_ALIGN, row = aeg_plan_row_bytes(m->type, m->n_cols);
-    return (w->window_bytes - slack) / row;
+    const size_t slack = 3 * 3 * AEG_RAW_ALIGN, row = aeg_plan_row_bytes(m->type, m->n_cols);
+    return (w->window_bytes - slack) / row / (m->order.n_segments > 0 ? 2 : 1);
 }
 
 /* --- dense --------------------------------------------------------------------------------------------------- */
