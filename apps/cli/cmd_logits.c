@@ -17,7 +17,7 @@ enum { T_IDS, T_LOGITS, T_FINAL, T_HIDDEN, T_ROUTER };
 typedef struct {
     aegis_engine *engine;
     aeg_output out;
-    uint32_t n, from, vocab_size, top_k, n_dense_layers;
+    uint32_t n, from, vocab_size, top_k, n_dense_layers, n_streams, hidden_size;
     uint32_t final_from;         /* first position that gets `final`                   */
     int32_t hidden, router;      /* numbers of these tensors, -1: not asked for        */
     aegis_status status;         /* of the first write that failed                     */
@@ -50,7 +50,8 @@ static void on_final(void *ctx, uint32_t pos, const float *x)
 static void on_hidden(void *ctx, uint32_t layer, uint32_t pos, const float *x)
 {
     writer *w = ctx;
-    put(w, (uint32_t)w->hidden, (uint64_t)layer * w->n + pos, x);
+    for (uint32_t s = 0; s < w->n_streams; s++)
+        put(w, (uint32_t)w->hidden, ((uint64_t)layer * w->n + pos) * w->n_streams + s, x + (size_t)s * w->hidden_size);
 }
 
 static void on_router(void *ctx, uint32_t layer, uint32_t pos, const uint16_t *ids)
@@ -73,7 +74,9 @@ static aegis_status open_output(writer *w, const aeg_cli *cli, const aegis_info 
     w->hidden = w->router = -1;
     if (cli->hidden) {
         w->hidden = (int32_t)n;
-        t[n++] = (aeg_output_tensor){ "hidden", "F32", 3, { info->n_layers + 1, w->n, info->hidden_size }, 0, 0 };
+        t[n++] = info->n_streams == 1
+                     ? (aeg_output_tensor){ "hidden", "F32", 3, { info->n_layers + 1, w->n, info->hidden_size }, 0, 0 }
+                     : (aeg_output_tensor){ "hidden", "F32", 4, { info->n_layers + 1, w->n, info->n_streams, info->hidden_size }, 0, 0 };
     }
     if (cli->router) {
         w->router = (int32_t)n;
@@ -95,7 +98,7 @@ static aegis_status evaluate(const aeg_cli *cli, aegis_engine *engine, const uin
         return aeg_fail(err, AEGIS_E_USAGE, "--router: %u experts per token, expected at most %d", info.top_k, MAX_TOP_K);
 
     writer w = { .engine = engine, .n = (uint32_t)n, .vocab_size = info.vocab_size, .top_k = info.top_k,
-                 .n_dense_layers = info.n_dense_layers, .err = err };
+                 .n_dense_layers = info.n_dense_layers, .n_streams = info.n_streams, .hidden_size = info.hidden_size, .err = err };
     if (cli->last > 0 && cli->last < n)
         w.from = (uint32_t)n - cli->last;
     w.final_from = cli->hidden ? 0 : w.from;

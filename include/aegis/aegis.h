@@ -103,6 +103,7 @@ typedef struct {
     const char *family, *cpu, *io, *path;   /* loans, as long as the engine */
     uint32_t vocab_size, hidden_size, n_layers, n_experts, top_k;
     uint32_t n_dense_layers;    /* leading layers without experts */
+    uint32_t n_streams;         /* of the residual: 1, more with hyper-connections */
     uint32_t n_eos, eos[8];
     bool has_tokenizer, has_template;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty; /* model defaults; < 0: not given */
@@ -161,7 +162,7 @@ typedef struct {
     void *ctx;
     uint32_t logits_from;   /* positions >= this get logits; the last one always does */
     void (*logits)(void *ctx, uint32_t pos, const float *logits);                   /* [vocab_size] */
-    void (*hidden)(void *ctx, uint32_t layer, uint32_t pos, const float *x);        /* [hidden_size]; layer 0 is the
+    void (*hidden)(void *ctx, uint32_t layer, uint32_t pos, const float *x);        /* [n_streams][hidden_size]; layer 0 is the
                             * embedding, layer i the residual after i layers; unbounded, f32 */
     void (*final)(void *ctx, uint32_t pos, const float *x);                         /* after the final norm; for the
                             * positions of `logits` unless `hidden` is set: then for all */

@@ -136,6 +136,7 @@ void aegis_engine_info(const aegis_engine *e, aegis_info *info)
         .plan = e->plan, .family = hp->family, .cpu = e->text_only ? "" : aeg_cpu_name(e->kernels.cpu),
         .io = e->io == NULL ? "" : aeg_io_describe(e->io), .path = e->store->path,
         .vocab_size = hp->vocab_size, .hidden_size = hp->hidden_size, .n_layers = hp->n_layers, .n_dense_layers = hp->n_dense_layers,
+        .n_streams = hp->hc_streams != 0 ? hp->hc_streams : 1,
         .n_experts = hp->n_experts, .top_k = hp->top_k, .n_eos = hp->n_eos,
         .has_tokenizer = e->store->has_tokenizer, .has_template = e->store->has_template,
         .temperature = hp->temperature, .top_p = hp->top_p, .min_p = hp->min_p, .repeat_penalty = hp->repeat_penalty,

@@ -281,6 +281,35 @@ static aegis_status find_woven(const aeg_names *names, const aeg_layout_entry *e
     return find_matrix(names, module, false, (uint64_t)o->n_groups * o->stride, m, err);
 }
 
+/* K_b or V_b of a model that keeps both of a head together, as kv_b_proj: qk_nope rows of keys, then v_dim of values, all of
+ * kv_lora columns. K_b is multiplied from the other side, so it is transposed head by head. */
+static aegis_status find_kv_b(const aeg_names *names, const aeg_layout_entry *e, aeg_source_matrix *m, bool *found,
+                              aegis_error *err)
+{
+    const aeg_hparams *h = &names->config->hparams;
+    char module[NAME_MAX_TEXT];
+    if (e->part != AEG_PART_MLA_K_B && e->part != AEG_PART_MLA_V_B)
+        return AEGIS_OK;
+    snprintf(module, sizeof module, "%slayers.%u.self_attn.kv_b_proj", names->prefix, e->layer);
+    if (find2(names->st, module, ".weight") == NULL)
+        return AEGIS_OK;
+    *found = true;
+    aeg_names_split_kv_b(h, e->part, m);
+    const uint32_t n_cols = m->n_cols;
+    m->n_cols = h->kv_lora; /* of the source, for its check */
+    AEG_TRY(find_matrix(names, module, false, (uint64_t)h->n_heads * m->order.stride, m, err));
+    m->n_cols = n_cols;
+    return AEGIS_OK;
+}
+
+void aeg_names_split_kv_b(const aeg_hparams *h, aeg_part part, aeg_source_matrix *m)
+{
+    const bool keys = part == AEG_PART_MLA_K_B;
+    m->transposed = keys;
+    m->order = (aeg_row_order){ .n_segments = 1, .n_groups = h->n_heads, .stride = h->qk_nope + h->v_dim,
+                                .segment = { { keys ? 0 : h->qk_nope, keys ? h->qk_nope : h->v_dim } } };
+}
+
 uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n)
 {
     const aeg_row_order *o = &m->order;
@@ -309,6 +338,8 @@ aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *en
     *out = (aeg_source_matrix){ .n_rows = entry->n_rows, .n_cols = entry->n_cols };
     bool woven = false;
     AEG_TRY(find_woven(names, entry, out, &woven, err));
+    if (!woven)
+        AEG_TRY(find_kv_b(names, entry, out, &woven, err));
     if (woven)
         return AEGIS_OK;
     return find_matrix(names, module, is_bare(entry->part), entry->n_rows, out, err);

@@ -31,7 +31,7 @@ typedef struct {
 
 /* Where a matrix keeps its rows if not one after the other: its rows are segment after segment, each of n_groups runs of
  * `run` rows that lie `stride` rows apart in the source, from `offset` on. Qwen3-Next keeps q, k, v and z of a key head
- * together. n_segments 0: as they are. */
+ * together, DeepSeek the rows of K and V of a head. n_segments 0: as they are. */
 enum { AEG_ROW_SEGMENTS = 3 };
 typedef struct {
     uint32_t n_segments, n_groups, stride;
@@ -47,7 +47,11 @@ typedef struct {
     uint64_t row0;
     uint32_t n_rows, n_cols;
     aeg_row_order order;     /* row0 is 0 with one */
+    bool transposed;         /* its n_cols columns are the `run` rows of a group, and a group's columns its rows: K_b from kv_b */
 } aeg_source_matrix;
+
+/* Order and transposition of K_b or V_b in a matrix that has both: order and transposed of m, which has the entry's shape. */
+void aeg_names_split_kv_b(const aeg_hparams *h, aeg_part part, aeg_source_matrix *m);
 
 /* The source row of row `row`; *n: how many rows from it on follow each other there. row < n_rows. */
 uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n);

@@ -154,8 +154,7 @@ static void move_plain(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
 
 /* --- through float32 --------------------------------------------------------------------------------------------- */
 
-/* Columns [first, first + n) of row 0. An affine source is s * q + b with both operations rounded, as MLX does. */
-static void row_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out)
+void aeg_rows_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out)
 {
     const aeg_weight_type type = row->type;
     uint8_t codes[MAX_GROUP];
@@ -180,6 +179,26 @@ static void row_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *o
     }
 }
 
+void aeg_rows_transpose(const aeg_rows *rows, uint32_t n, uint8_t *dst)
+{
+    const size_t size = aeg_scale_bytes(aeg_transposed_type(rows->type).kind);
+    const uint32_t step = rows->type.kind == AEG_W_AFFINE ? rows->type.group : AEG_PLANE_COLS;
+    float w[MAX_GROUP];
+    for (uint32_t r = 0; r < n; r++) {
+        const aeg_rows row = aeg_rows_at(rows, r);
+        for (uint32_t c = 0; c < rows->n_cols; c++) {
+            uint8_t *to = dst + ((size_t)c * n + r) * size;
+            if (rows->type.kind <= AEG_W_BF16) {
+                memcpy(to, row.weight + c * size, size);
+                continue;
+            }
+            if (c % step == 0)
+                aeg_rows_floats(&row, c, step, w);
+            memcpy(to, &w[c % step], sizeof w[0]);
+        }
+    }
+}
+
 static void put_scale(uint32_t kind, uint8_t *dst, float value)
 {
     const uint32_t bits = aeg_stored_bits(kind, value);
@@ -200,7 +219,7 @@ static bool quantise_block(const aeg_rows *rows, uint32_t n_rows, aeg_weight_typ
         uint8_t *d = dst;
         for (uint32_t c = 0; c < rows->n_cols; c += out.group, d += tile) {
             float scale, bias;
-            row_floats(&row, c, out.group, w);
+            aeg_rows_floats(&row, c, out.group, w);
             if (!aeg_quantise_group(w, out.group, out.bits, codes, &scale, &bias))
                 return false;
             put_scale(out.scale_kind, d + r * s, scale);
@@ -243,7 +262,7 @@ bool aeg_embed_row_pack(const aeg_rows *rows, aeg_weight_type out, uint8_t *dst)
     uint8_t codes[MAX_GROUP];
     for (uint32_t c = 0, g = 0; c < rows->n_cols; c += out.group, g++) {
         float scale, bias;
-        row_floats(rows, c, out.group, w);
+        aeg_rows_floats(rows, c, out.group, w);
         if (!aeg_quantise_group(w, out.group, out.bits, codes, &scale, &bias))
             return false;
         aeg_codes_pack(codes, out.group, out.bits, dst + (size_t)c * out.bits / 8);

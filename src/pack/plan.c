@@ -17,9 +17,22 @@ size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols)
     return aeg_rows_weight_bytes(type, n_cols) + 2 * aeg_rows_scale_bytes(type, n_cols);
 }
 
+uint64_t aeg_plan_source_bytes(const aeg_source_matrix *m)
+{
+    if (!m->transposed)
+        return m->n_rows * (uint64_t)aeg_plan_row_bytes(m->type, m->n_cols);
+    return (uint64_t)m->order.n_groups * m->n_cols * aeg_plan_row_bytes(m->type, m->n_rows / m->order.n_groups);
+}
+
 /* --- types ------------------------------------------------------------------------------------------------- */
 
-/* Routers and shared gates decide which experts run and how much: like MLX we give them 8 bits. */
+/* Routers and shared gates decide which experts run and how much: like MLX we give them 8 bits. So we do K_b and V_b of latent
+ * attention, which every score and every value goes through, and which are small. */
+static bool is_sensitive(aeg_part part)
+{
+    return part == AEG_PART_ROUTER || part == AEG_PART_SHARED_GATE || part == AEG_PART_MLA_K_B || part == AEG_PART_MLA_V_B;
+}
+
 static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, int requested, bool router)
 {
     const bool affine = in.kind == AEG_W_AFFINE;
@@ -51,6 +64,18 @@ static void need(aeg_plan *p, aeg_weight_type in, aeg_weight_type out, uint32_t 
     p->max_block = AEG_MAX(p->max_block, aeg_block_bytes(out, n_cols));
 }
 
+/* A transposed matrix is made group by group, in plain numbers, before it is packed. */
+static aegis_status need_transposed(aeg_plan *p, aeg_plan_tensor *t, aegis_error *err)
+{
+    const aeg_source_matrix *m = &t->matrix;
+    const uint32_t run = m->order.segment[0].run, rows = m->n_rows / m->order.n_groups;
+    const size_t source = run * aeg_plan_row_bytes(m->type, rows), made = rows * aeg_plan_row_bytes(aeg_transposed_type(m->type), run);
+    if (rows % AEG_ROWS != 0)
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': %u columns, expected a multiple of %d", m->weight->name, rows, AEG_ROWS);
+    p->min_window = AEG_MAX(p->min_window, VIEWS * aeg_raw_room(0) + 2 * source + made + 3 * VIEWS * AEG_RAW_ALIGN);
+    return AEGIS_OK;
+}
+
 /* --- dense ------------------------------------------------------------------------------------------------- */
 
 static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits, aegis_error *err)
@@ -64,13 +89,16 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
         return AEGIS_OK;
     }
     AEG_TRY(aeg_names_matrix(&p->names, e, &t->matrix, err));
-    t->out = target_type(p, t->matrix.type, dense_bits, e->part == AEG_PART_ROUTER || e->part == AEG_PART_SHARED_GATE);
+    if (t->matrix.transposed)
+        AEG_TRY(need_transposed(p, t, err));
+    const aeg_weight_type in = t->matrix.transposed ? aeg_transposed_type(t->matrix.type) : t->matrix.type;
+    t->out = target_type(p, in, dense_bits, is_sensitive(e->part));
     if (aeg_part_delicate(e->part))
-        t->out = t->matrix.type;
+        t->out = in;
     AEG_TRY(check_width(&t->matrix, t->out, err));
     t->bytes = aeg_matrix_bytes(t->out, e->n_rows, e->n_cols);
-    need(p, t->matrix.type, t->out, e->n_cols);
-    p->source_bytes += e->n_rows * (uint64_t)aeg_plan_row_bytes(t->matrix.type, e->n_cols);
+    need(p, in, t->out, e->n_cols);
+    p->source_bytes += aeg_plan_source_bytes(&t->matrix);
     return AEGIS_OK;
 }
 

@@ -71,4 +71,7 @@ static inline bool aeg_plan_is_gguf(const aeg_plan *plan) { return plan->gguf.so
 /* Source bytes of one row of a matrix: codes or numbers, scales, biases. */
 size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols);
 
+/* Bytes that a matrix of the dense file is read from. */
+uint64_t aeg_plan_source_bytes(const aeg_source_matrix *m);
+
 #endif

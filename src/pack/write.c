@@ -117,6 +117,30 @@ static uint64_t window_rows(const aeg_pack_writer *w, const aeg_source_matrix *m
 
 /* --- dense --------------------------------------------------------------------------------------------------- */
 
+/* A group at a time: its rows as they are, then its columns as rows. */
+static aegis_status write_transposed(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
+{
+    const aeg_source_matrix *m = &t->matrix;
+    const uint32_t rows = m->n_rows / m->order.n_groups;
+    aeg_source_matrix source = *m, made = *m;
+    source.n_rows = m->order.n_groups * m->n_cols;
+    source.n_cols = made.n_rows = rows;
+    for (uint32_t g = 0; g < m->order.n_groups; g++) {
+        aeg_rows in, out = { .type = aeg_transposed_type(m->type), .n_cols = m->n_cols };
+        w->window_used = 0;
+        AEG_TRY(load_rows(w, &source, (uint64_t)g * m->n_cols, m->n_cols, &in, err));
+        uint8_t *room = w->window + w->window_used;
+        if (rows * aeg_plan_row_bytes(out.type, m->n_cols) > w->window_bytes - w->window_used)
+            return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", m->weight->name);
+        aeg_rows_transpose(&in, m->n_cols, room);
+        out.weight = room;
+        for (uint32_t b = 0; b < rows / AEG_ROWS; b++)
+            AEG_TRY(put_block(w, &made, &out, 0, b, t->out, err));
+        AEG_TRY(advance(w, m->n_cols * aeg_plan_row_bytes(m->type, rows), err));
+    }
+    return AEGIS_OK;
+}
+
 static aegis_status write_matrix(aeg_pack_writer *w, const aeg_plan_tensor *t, aegis_error *err)
 {
     const aeg_source_matrix *m = &t->matrix;
@@ -181,7 +205,7 @@ aegis_status aeg_write_dense(aeg_pack_writer *w, aegis_error *err)
         aeg_plan_tensor *t = &w->plan->tensors[i];
         AEG_TRY(aeg_sink_pad_to(w->sink, t->offset, err));
         aeg_sink_hash_reset(w->sink);
-        AEG_TRY(t->entry.vector ? write_vector(w, t, err) : write_matrix(w, t, err));
+        AEG_TRY(t->entry.vector ? write_vector(w, t, err) : t->matrix.transposed ? write_transposed(w, t, err) : write_matrix(w, t, err));
         t->xxh3 = aeg_sink_hash(w->sink);
     }
     return close_file(w, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack/write.h - the four large files of a store, from a plan. Each source tensor is read once. Thread: owner only. */
+/* pack/write.h - the four large files of a store, from a plan. Each source tensor is read once (a
+ * matrix that becomes two, once for each). Thread: owner only. */
 #ifndef AEG_PACK_WRITE_H
 #define AEG_PACK_WRITE_H
 

@@ -11,13 +11,16 @@ enum { N_PROMPT = 48, N_STEPS = 6, MAX_LEVELS = 3, N_KV = AEGIS_KV_T3 + 1 };
 
 typedef struct {
     const char *store;
+    int n_kv;              /* types of keys and values: all, or up to q8 with latent attention */
     uint64_t minimum;      /* of the smallest plan, bytes */
     uint64_t all_resident;
     uint64_t hash[N_KV];   /* of the reference runs, by type of keys and values */
     uint32_t ids[N_PROMPT];
 } subject;
 
-static subject demo = { .store = T_STORE_DEMO }, tiny = { .store = T_STORE_TINY_4 }, demo_e3 = { .store = T_STORE_DEMO_E3 };
+static subject demo = { .store = T_STORE_DEMO, .n_kv = N_KV }, tiny = { .store = T_STORE_TINY_4, .n_kv = N_KV },
+               demo_e3 = { .store = T_STORE_DEMO_E3, .n_kv = N_KV }, xing4 = { .store = T_STORE_XING4, .n_kv = AEGIS_KV_Q8 + 1 },
+               deepseek2 = { .store = T_STORE_DEEPSEEK2, .n_kv = AEGIS_KV_Q8 + 1 };
 static const char *levels[MAX_LEVELS + 1];
 static uint32_t n_levels;
 
@@ -45,7 +48,7 @@ static void prepare(subject *s)
     for (uint32_t i = 0; i < N_PROMPT; i++)
         s->ids[i] = (i * 2654435761u + 12345u) % info.vocab_size;
     aegis_engine_close(e);
-    for (int kv = 0; kv < N_KV; kv++) {
+    for (int kv = 0; kv < s->n_kv; kv++) {
         o.kv = (aegis_kv)kv;
         e = t_engine_open(&o);
         s->hash[kv] = t_logits_hash(e, s->ids, N_PROMPT, N_STEPS);
@@ -69,6 +72,8 @@ static int setup(void **state)
     prepare(&demo);
     prepare(&tiny);
     prepare(&demo_e3);
+    prepare(&xing4);
+    prepare(&deepseek2);
     return 0;
 }
 
@@ -85,9 +90,9 @@ static aegis_options random_options(const subject *s)
     o.sim_bytes_per_s = 4e9;
     o.prefetch = guesses[t_below(4)];
     /* The scalar level of the larger model would take minutes there. */
-    o.cpu = levels[T_SLOW && s != &tiny ? n_levels - 1 : t_below(n_levels)];
+    o.cpu = levels[T_SLOW && (s == &demo || s == &demo_e3) ? n_levels - 1 : t_below(n_levels)];
     o.n_checkpoints = (uint32_t)t_below(3);
-    o.kv = (aegis_kv)t_below(N_KV);
+    o.kv = (aegis_kv)t_below((uint64_t)s->n_kv);
     aegis_plan plan;
     aegis_error err;
     T_OK(aegis_plan_compute(&o, &plan, &err), &err);
@@ -123,6 +128,8 @@ static void check(const subject *s)
 /* Sanitizers and emulators make each case ten times slower; the cases are the same kind. */
 #define CASES(n) (T_SLOW ? (n) / 6 + 1 : (n))
 T_PROPERTY(every_setting_gives_the_same_bits_tiny, CASES(60)) { check(&tiny); }
+T_PROPERTY(every_setting_gives_the_same_bits_xing4, CASES(40)) { check(&xing4); }
+T_PROPERTY(every_setting_gives_the_same_bits_deepseek2, CASES(30)) { check(&deepseek2); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo, CASES(24)) { check(&demo); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo_e3, CASES(8)) { check(&demo_e3); }
 
@@ -162,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting_gives_the_same_bits_tiny),
+        cmocka_unit_test(every_setting_gives_the_same_bits_xing4), cmocka_unit_test(every_setting_gives_the_same_bits_deepseek2),
         cmocka_unit_test(every_setting_gives_the_same_bits_demo),
         cmocka_unit_test(every_setting_gives_the_same_bits_demo_e3),
         cmocka_unit_test(a_reused_beginning_gives_the_same_bits),

@@ -38,6 +38,9 @@ int main(int argc, char **argv)
         { "demo-e3-exact", "demo-e3-exact", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
         { "tiny-keep", "tests/data/qwen35moe-tiny", 1, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "tiny-4", "tests/data/qwen35moe-tiny", 1, 4, 4 },
+        { "deepseek2", "models/deepseek2-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "deepseek2-lite", "models/deepseek2-lite-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "xing4", "models/xing4-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
     };
     mkdir(argv[1], 0755);
     for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {

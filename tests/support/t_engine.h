@@ -15,6 +15,10 @@
 #define T_STORE_DEMO_E3_EXACT AEGIS_STORES_DIR "/demo-e3-exact"
 #define T_STORE_TINY_KEEP AEGIS_STORES_DIR "/tiny-keep"   /* qwen35moe-tiny, bf16 kept       */
 #define T_STORE_TINY_4 AEGIS_STORES_DIR "/tiny-4"         /* the same at 4 bits              */
+/* Tiny models with latent attention, bf16 kept (tests/data/models). */
+#define T_STORE_DEEPSEEK2 AEGIS_STORES_DIR "/deepseek2"
+#define T_STORE_DEEPSEEK2_LITE AEGIS_STORES_DIR "/deepseek2-lite"
+#define T_STORE_XING4 AEGIS_STORES_DIR "/xing4"
 
 /* Everything default, all resident, 2 threads. */
 aegis_options t_engine_options(const char *store);
