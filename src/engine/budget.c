@@ -128,6 +128,7 @@ aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err)
 
 aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err)
 {
+    char context[64] = "";
     char budget[AEG_SIZE_TEXT], minimum[AEG_SIZE_TEXT], missing[AEG_SIZE_TEXT], bytes[AEG_SIZE_TEXT];
     char list[512];
     size_t at = 0;
@@ -140,11 +141,13 @@ aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err)
             break;
         at += (size_t)n;
     }
+    if (plan->max_n_ctx > 0)
+        snprintf(context, sizeof context, "; a context of %u tokens (-c %u) fits", plan->max_n_ctx, plan->max_n_ctx);
     return aeg_fail(err, AEGIS_E_BUDGET,
                     "the plan does not fit the budget of %s: %s more is needed (%s); the smallest budget that works "
                     "with a context of %u tokens is %s (--memory %llu)%s",
                     aeg_size_format(budget, plan->budget_bytes),
                     aeg_size_format(missing, plan->minimum_bytes - plan->budget_bytes), list, plan->n_ctx,
                     aeg_size_format(minimum, plan->minimum_bytes), (unsigned long long)plan->minimum_bytes,
-                    plan->max_n_ctx > 0 ? "; a smaller context (-c) would fit" : "");
+                    context);
 }

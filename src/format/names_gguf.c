@@ -58,7 +58,7 @@ static const char *const part_names[AEG_N_PARTS][ALTERNATIVES] = {
 
 static const char *const expert_names[AEG_N_EXPERT_PARTS] = { "ffn_gate_exps.weight", "ffn_up_exps.weight",
                                                               "ffn_down_exps.weight" };
-static const char fused_experts[] = "ffn_gate_up_exps.weight", fused_qkv[] = "attn_qkv.weight";
+static const char fused_experts[] = "ffn_gate_up_exps.weight", fused_qkv[] = "attn_qkv.weight", fused_kv_b[] = "attn_kv_b.weight";
 
 /* --- types ------------------------------------------------------------------------------------------------------- */
 
@@ -152,6 +152,18 @@ static aegis_status from_fused_qkv(const aeg_names *names, const aeg_layout_entr
     return use(t, q + 2 * kv, row0, out, err);
 }
 
+/* Files before 2025 have K_b and V_b in one tensor, as Hugging Face does. A quantised K_b becomes f32 when it is transposed. */
+static aegis_status from_fused_kv_b(const aeg_names *names, const aeg_layout_entry *e, const aeg_tensor *t,
+                                    aeg_source_matrix *out, aegis_error *err)
+{
+    const aeg_hparams *h = &names->config->hparams;
+    aeg_names_split_kv_b(h, e->part, out);
+    out->n_cols = h->kv_lora; /* of the source, for its check */
+    AEG_TRY(use(t, (uint64_t)h->n_heads * out->order.stride, 0, out, err));
+    out->n_cols = e->n_cols;
+    return AEGIS_OK;
+}
+
 aegis_status aeg_names_gguf_matrix(const aeg_names *names, const aeg_layout_entry *e, aeg_source_matrix *out, aegis_error *err)
 {
     const aeg_tensor *t = find_part(names, e), *fused = NULL;
@@ -162,6 +174,10 @@ aegis_status aeg_names_gguf_matrix(const aeg_names *names, const aeg_layout_entr
         fused = find(names, e->layer, fused_qkv);
     if (fused != NULL)
         return from_fused_qkv(names, e, fused, out, err);
+    if (t == NULL && (e->part == AEG_PART_MLA_K_B || e->part == AEG_PART_MLA_V_B))
+        fused = find(names, e->layer, fused_kv_b);
+    if (fused != NULL)
+        return from_fused_kv_b(names, e, fused, out, err);
     return t == NULL ? missing(e->layer, part_names[e->part][0], err) : use(t, e->n_rows, 0, out, err);
 }
 
@@ -233,7 +249,7 @@ static bool known_in_block(const char *name)
     for (int i = 0; i < AEG_N_EXPERT_PARTS; i++)
         if (strcmp(expert_names[i], name) == 0)
             return true;
-    return strcmp(name, fused_experts) == 0 || strcmp(name, fused_qkv) == 0;
+    return strcmp(name, fused_experts) == 0 || strcmp(name, fused_qkv) == 0 || strcmp(name, fused_kv_b) == 0;
 }
 
 aegis_status aeg_names_gguf_check_unused(const aeg_names *names, aegis_error *err)

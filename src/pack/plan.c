@@ -10,7 +10,7 @@
 #include "format/safetensors.h"
 #include "kernels/planes.h"
 
-enum { VIEWS = 3 /* weight, scales, biases */, DEFAULT_BITS = 4, DEFAULT_GROUP = 64, ROUTER_BITS = 8 };
+enum { VIEWS = 3 /* weight, scales, biases */, DEFAULT_BITS = 4, DEFAULT_GROUP = 64, NARROW_GROUP = 32 /* of rows that are no multiple of it */, ROUTER_BITS = 8 };
 
 size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols)
 {
@@ -33,7 +33,7 @@ static bool is_sensitive(aeg_part part)
     return part == AEG_PART_ROUTER || part == AEG_PART_SHARED_GATE || part == AEG_PART_MLA_K_B || part == AEG_PART_MLA_V_B;
 }
 
-static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, int requested, bool router)
+static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, uint32_t n_cols, int requested, bool router)
 {
     const bool affine = in.kind == AEG_W_AFFINE;
     if (requested == AEGIS_BITS_KEEP || (requested == AEGIS_BITS_DEFAULT && (affine || p->names.quantised)))
@@ -42,7 +42,7 @@ static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, int re
     if (affine && in.bits == bits)
         return in;
     return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits, .scale_kind = affine ? in.scale_kind : in.kind,
-                              .group = affine ? in.group : DEFAULT_GROUP };
+                              .group = affine ? in.group : n_cols % DEFAULT_GROUP == 0 ? DEFAULT_GROUP : NARROW_GROUP };
 }
 
 static aegis_status check_width(const aeg_source_matrix *m, aeg_weight_type out, aegis_error *err)
@@ -92,7 +92,7 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
     if (t->matrix.transposed)
         AEG_TRY(need_transposed(p, t, err));
     const aeg_weight_type in = t->matrix.transposed ? aeg_transposed_type(t->matrix.type) : t->matrix.type;
-    t->out = target_type(p, in, dense_bits, is_sensitive(e->part));
+    t->out = target_type(p, in, e->n_cols, dense_bits, is_sensitive(e->part));
     if (aeg_part_delicate(e->part))
         t->out = in;
     AEG_TRY(check_width(&t->matrix, t->out, err));
@@ -125,7 +125,7 @@ static aegis_status plan_embed(aeg_plan *p, int dense_bits, aegis_error *err)
 {
     AEG_TRY(aeg_names_embed(&p->names, &p->embed, err));
     const aeg_source_matrix *m = &p->embed;
-    p->embed_out = target_type(p, m->type, dense_bits, false);
+    p->embed_out = target_type(p, m->type, m->n_cols, dense_bits, false);
     /* plain rows are read as they are: any width will do */
     if (p->embed_out.kind == AEG_W_AFFINE)
         AEG_TRY(check_width(m, p->embed_out, err));
@@ -158,7 +158,7 @@ static aegis_status plan_layer(aeg_plan *p, uint32_t layer, int expert_bits, aeg
                 return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' has another type than the layer's other experts or "
                                 "their gate", m.weight->name);
             aeg_weight_type *out = part == AEG_EXPERT_DOWN ? &l->down : &l->gate_up;
-            *out = target_type(p, m.type, expert_bits, false);
+            *out = target_type(p, m.type, m.n_cols, expert_bits, false);
             AEG_TRY(check_width(&m, *out, err));
             need(p, m.type, *out, m.n_cols);
             if (e == 0)
