@@ -256,7 +256,9 @@ aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int 
     if (status == AEGIS_OK)
         return status;
     aeg_plan_close(out);
-    return aeg_wrap(err, status, "model %s", src);
+    /* what is wrong with a file itself names it already */
+    const bool named = err != NULL && strncmp(err->message, src, strlen(src)) == 0;
+    return named ? status : aeg_wrap(err, status, "model %s", src);
 }
 
 void aeg_plan_close(aeg_plan *plan)

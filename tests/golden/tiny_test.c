@@ -84,9 +84,9 @@ static void check_length(aegis_engine *e, const t_tensors *golden, uint32_t leng
     t_free(ids);
 }
 
-static void check_all(uint32_t chunk)
+static void check_all(const char *store, uint32_t chunk)
 {
-    aegis_options o = t_engine_options(T_STORE_TINY_KEEP);
+    aegis_options o = t_engine_options(store);
     o.activations = AEGIS_ACTIVATIONS_F32;
     o.chunk = chunk;
     aegis_engine *e = t_engine_open(&o);
@@ -97,12 +97,29 @@ static void check_all(uint32_t chunk)
     aegis_engine_close(e);
 }
 
-static void tiny_bf16_matches_golden(void **state) { (void)state; check_all(0); }
-static void tiny_bf16_matches_golden_token_by_token(void **state) { (void)state; check_all(1); }
+static void tiny_bf16_matches_golden(void **state) { (void)state; check_all(T_STORE_TINY_KEEP, 0); }
+static void tiny_bf16_matches_golden_token_by_token(void **state) { (void)state; check_all(T_STORE_TINY_KEEP, 1); }
+static void tiny_from_gguf_matches_golden(void **state) { (void)state; check_all(T_STORE_TINY_GGUF, 0); }
+
+/* Fused tensors, and a set of three files, are packed to the same bytes. */
+static void tiny_from_a_split_set_is_the_same_store(void **state)
+{
+    static const char *const files[] = { "dense.bin", "embed.bin", "experts.bin", "manifest.json" };
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        size_t n_a, n_b;
+        char *a = t_read_file(t_path(T_STORE_TINY_GGUF, files[i]), &n_a), *b = t_read_file(t_path(T_STORE_TINY_SPLIT, files[i]), &n_b);
+        T_CHECK(n_a > 0 && n_a == n_b && memcmp(a, b, n_a) == 0);
+        t_free(a);
+        t_free(b);
+    }
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(tiny_bf16_matches_golden),
-                                        cmocka_unit_test(tiny_bf16_matches_golden_token_by_token) };
+                                        cmocka_unit_test(tiny_bf16_matches_golden_token_by_token),
+                                        cmocka_unit_test(tiny_from_gguf_matches_golden),
+                                        cmocka_unit_test(tiny_from_a_split_set_is_the_same_store) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,8 @@ int main(int argc, char **argv)
         { "demo-exact", "demo-exact", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
         { "demo-e3-exact", "demo-e3-exact", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
         { "tiny-keep", "tests/data/qwen35moe-tiny", 1, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "tiny-gguf", "tiny-gguf/tiny.gguf", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
+        { "tiny-split", "tiny-gguf/split-00001-of-00003.gguf", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
         { "tiny-4", "tests/data/qwen35moe-tiny", 1, 4, 4 },
         { "deepseek2", "models/deepseek2-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "deepseek2-lite", "models/deepseek2-lite-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },

@@ -14,6 +14,8 @@
 #define T_STORE_DEMO_EXACT AEGIS_STORES_DIR "/demo-exact"
 #define T_STORE_DEMO_E3_EXACT AEGIS_STORES_DIR "/demo-e3-exact"
 #define T_STORE_TINY_KEEP AEGIS_STORES_DIR "/tiny-keep"   /* qwen35moe-tiny, bf16 kept       */
+#define T_STORE_TINY_GGUF AEGIS_STORES_DIR "/tiny-gguf"   /* the same numbers from a GGUF file  */
+#define T_STORE_TINY_SPLIT AEGIS_STORES_DIR "/tiny-split" /* and from a split one, with fused tensors */
 #define T_STORE_TINY_4 AEGIS_STORES_DIR "/tiny-4"         /* the same at 4 bits              */
 /* Tiny models with latent attention, bf16 kept (tests/data/models). */
 #define T_STORE_DEEPSEEK2 AEGIS_STORES_DIR "/deepseek2"

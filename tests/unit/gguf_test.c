@@ -10,7 +10,7 @@
 
 #include "format/gguf.h"
 #include "format/gguf_parse.h"
-#include "unit/gguf_write.h"
+#include "support/gguf_write.h"
 
 enum { F32 = 0, Q4_0 = 2, Q4_K = 12, BF16 = 30 };
 static const char *folder;

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_gguf.h"
-#include "unit/gguf_write.h"
+#include "support/gguf_write.h"
 
 static const char data_folder[] = AEGIS_SOURCE_DIR "/tests/data/gguf";
 

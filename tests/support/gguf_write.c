@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unit/gguf_write.h"
+#include "support/gguf_write.h"
 
 #include <stdlib.h>
 #include <string.h>

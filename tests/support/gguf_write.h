@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit/gguf_write.h - GGUF files for tests, byte by byte, so that they can lie as well. */
-#ifndef AEG_TESTS_GGUF_WRITE_H
-#define AEG_TESTS_GGUF_WRITE_H
+/* support/gguf_write.h - GGUF files for tests, byte by byte, so that they can lie as well. */
+#ifndef AEG_TESTS_SUPPORT_GGUF_WRITE_H
+#define AEG_TESTS_SUPPORT_GGUF_WRITE_H
 
 #include <stddef.h>
 #include <stdint.h>
