@@ -114,6 +114,8 @@ static aegis_status check_attention(const aeg_hparams *h, const char *path, aegi
         return aeg_fail(err, AEGIS_E_MODEL, "%s: qk_norm is %u, expected 0 to %d", path, h->qk_norm, AEG_QK_NORM_FULL);
     if (!used)
         return AEGIS_OK;
+    if (h->qk_norm == AEG_QK_NORM_FULL && h->attn_gate)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: qk_norm over all heads with attn_gate, expected one of them", path);
     if (h->n_heads % h->n_kv_heads != 0)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: %u heads over %u KV heads, expected a multiple", path, h->n_heads,
                         h->n_kv_heads);

@@ -15,16 +15,6 @@ enum {
     LOGITS_ROWS = 8,
 };
 
-static const aeg_family *const families[] = { &aeg_family_qwen35moe, &aeg_family_deepseek2, &aeg_family_xing4_0 };
-
-static const aeg_family *find_family(const char *name)
-{
-    for (size_t i = 0; i < AEG_ARRAY_LEN(families); i++)
-        if (strcmp(families[i]->name, name) == 0)
-            return families[i];
-    return NULL;
-}
-
 /* The embedding, the mixers and the experts run one after the other, so their scratch overlaps: each is carved from
  * the same mark and the longest counts. */
 static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
@@ -116,9 +106,8 @@ aegis_status aeg_model_init(aeg_model **out, aeg_arena *activations, aeg_arena *
 {
     aeg_model measured = { 0 };
     const aeg_hparams *hp = &cfg->store->hparams;
-    const aeg_family *family = find_family(hp->family);
-    if (family == NULL)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: no forward pass for family '%s'", cfg->store->path, hp->family);
+    const aeg_family *family = NULL;
+    AEG_TRY(aeg_family_find(&family, hp, cfg->store->path, err));
 
     aeg_model *m = AEG_ARENA_ARRAY(activations, aeg_model, 1);
     /* Rounded up so that the last read may be a whole block. */

@@ -44,19 +44,29 @@ struct aeg_model {
     uint32_t n_decode;          /* threads of a chunk of at most AEG_DECODE_TOKENS */
 };
 
-/* One file per family: a layer over a chunk, in terms of the shared blocks. */
+/* A layer over a chunk, in terms of the shared blocks: m->x is taken through it. */
 struct aeg_family {
     const char *name;
     aegis_status (*layer)(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
                           aegis_error *err);
+    uint32_t mixers;            /* bit i: aeg_mixer i may be in a layer */
+    bool streams;               /* its residual is hc_streams wide      */
 };
 
-extern const aeg_family aeg_family_qwen35moe, aeg_family_deepseek2, aeg_family_xing4_0;
+/* AEGIS_E_MODEL naming `path` if no family of that name is known, or the store has what it never has (families.c). */
+aegis_status aeg_family_find(const aeg_family **out, const aeg_hparams *hp, const char *path, aegis_error *err);
 
 /* Streams of the residual: 1, or hc_streams. */
 static inline uint32_t aeg_n_streams(const aeg_hparams *hp) { return hp->hc_streams != 0 ? hp->hc_streams : 1; }
 
-/* What the files of several families share (layer.c). Each reads m->u [n, hidden]. */
+/* --- layers and halves of layers (layer.c); the halves read m->u [n, hidden] --- */
+
+/* h = x + mixer(norm(x)), by layer what the hyper-parameters say;  x = h + ffn(norm(h)), experts or an ordinary network */
+aegis_status aeg_model_plain_layer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
+                                   aegis_error *err);
+/* The same halves around hyper-connections (xing4_0.c). */
+aegis_status aeg_model_xing4_layer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
+                                   aegis_error *err);
 
 /* Latent attention of `layer` into m->y, which is added to x unless that is NULL. */
 void aeg_model_mla(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, float *x);

@@ -12,8 +12,8 @@ static const aeg_hyper_weights *next_connection(const aeg_model *m, uint32_t lay
     return layer + 1 < m->hp->n_layers ? &m->weights.layers[layer + 1].hyper_attn : NULL;
 }
 
-static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
-                                  aegis_error *err)
+aegis_status aeg_model_xing4_layer(aeg_model *m, uint32_t layer, uint32_t n, uint32_t pos0, const aeg_watch *watch,
+                                   aegis_error *err)
 {
     const aeg_hyper h = { .c = &m->compute, .hp = m->hp, .s = &m->hyper, .x = m->x, .n = n };
     const aeg_layer_weights *w = &m->weights.layers[layer];
@@ -30,5 +30,3 @@ static aegis_status layer_forward(aeg_model *m, uint32_t layer, uint32_t n, uint
     aeg_hyper_leave(&h, m->y, next_connection(m, layer));
     return AEGIS_OK;
 }
-
-const aeg_family aeg_family_xing4_0 = { .name = "xing4_0", .layer = layer_forward };

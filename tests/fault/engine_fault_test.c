@@ -97,6 +97,23 @@ static aegis_status use(const aegis_options *o, aegis_error *err)
     return status;
 }
 
+/* A model without text, given by ids: a prompt and a step. */
+static aegis_status use_ids(const aegis_options *o, aegis_error *err)
+{
+    enum { N = 24 };
+    uint32_t ids[N];
+    aegis_engine *e = NULL;
+    for (uint32_t i = 0; i < N; i++)
+        ids[i] = i * 37 % 384;
+    aegis_status status = aegis_engine_open(&e, o, err);
+    if (status == AEGIS_OK)
+        status = aegis_session_sync(e, ids, N, NULL, NULL, err);
+    if (status == AEGIS_OK)
+        status = aegis_session_step(e, 5, err);
+    aegis_engine_close(e);
+    return status;
+}
+
 static aegis_options small_options(void)
 {
     aegis_options o = t_engine_options(T_STORE_DEMO);
@@ -107,17 +124,24 @@ static aegis_options small_options(void)
     return o;
 }
 
-static void every_allocation_fails_in_turn(void **state)
+typedef aegis_status (*use_fn)(const aegis_options *o, aegis_error *err);
+
+static aegis_options other_family(void)
 {
-    (void)state;
-    const aegis_options o = small_options();
+    aegis_options o = small_options();
+    o.store = T_STORE_8("qwen3next");
+    return o;
+}
+
+static void allocations_fail(aegis_options o, use_fn run)
+{
     aegis_error err;
     uint64_t n = 1;
     /* Parsing the manifest makes thousands of like ones: beyond 200, every 23rd, unless all are asked for. */
     const bool all = getenv("AEGIS_TEST_ALL") != NULL;
     for (;; n += all ? 1 : (n < 200 ? 1 : 23) * STRIDE) {
         t_fault_at(n);
-        const aegis_status status = use(&o, &err);
+        const aegis_status status = run(&o, &err);
         const bool hit = t_fault_hit();
         t_fault_at(0);
         if (!hit)
@@ -127,12 +151,14 @@ static void every_allocation_fails_in_turn(void **state)
     }
     printf("allocations: %llu\n", (unsigned long long)n);
     T_CHECK(n > 100);
-    T_OK(use(&o, &err), &err);
+    T_OK(run(&o, &err), &err);
 }
 
-static void reads_fail(bool shortened)
+static void every_allocation_fails_in_turn(void **state) { (void)state; allocations_fail(small_options(), use); }
+static void every_allocation_of_another_family_fails_in_turn(void **state) { (void)state; allocations_fail(other_family(), use_ids); }
+
+static void reads_fail(aegis_options o, use_fn run, bool shortened)
 {
-    const aegis_options o = small_options();
     aegis_error err;
     long n = 1, n_unnoticed = 0;
     fault_short = shortened;
@@ -140,7 +166,7 @@ static void reads_fail(bool shortened)
     for (;; n += all ? 1 : (n < 100 ? 1 : 7) * STRIDE) {
         fault_hit = 0;
         reads_until_fault = n;
-        const aegis_status status = use(&o, &err);
+        const aegis_status status = run(&o, &err);
         reads_until_fault = 0;
         if (!fault_hit)
             break;
@@ -155,11 +181,12 @@ static void reads_fail(bool shortened)
     T_CHECK(n > 50);
     /* One probe per file asks whether direct reads are allowed and uses none of the bytes. */
     T_CHECK(shortened && !T_SLOW ? n_unnoticed == 3 : n_unnoticed <= 3);
-    T_OK(use(&o, &err), &err);
+    T_OK(run(&o, &err), &err);
 }
 
-static void every_read_fails_in_turn(void **state) { (void)state; reads_fail(false); }
-static void every_read_ends_early_in_turn(void **state) { (void)state; reads_fail(true); }
+static void every_read_fails_in_turn(void **state) { (void)state; reads_fail(small_options(), use, false); }
+static void every_read_ends_early_in_turn(void **state) { (void)state; reads_fail(small_options(), use, true); }
+static void every_read_of_another_family_fails_in_turn(void **state) { (void)state; reads_fail(other_family(), use_ids, false); }
 
 /* A failed read in the middle of an answer: the same engine answers the next request. */
 static void the_next_request_works(void **state)
@@ -264,6 +291,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_fails_in_turn), cmocka_unit_test(every_read_fails_in_turn),
         cmocka_unit_test(every_read_ends_early_in_turn),  cmocka_unit_test(the_next_request_works),
+        cmocka_unit_test(every_allocation_of_another_family_fails_in_turn),
+        cmocka_unit_test(every_read_of_another_family_fails_in_turn),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(nothing_on_the_token_path_allocates),
         cmocka_unit_test(measuring_threads_allocates_nothing),

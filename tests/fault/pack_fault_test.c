@@ -106,13 +106,15 @@ static int make_folder(void **state)
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
+static const char *source = TINY;
+
 static aegis_status pack(aegis_error *err)
 {
     /* small buffers: many reads and writes */
     const aegis_pack_options options = { .expert_bits = AEGIS_BITS_KEEP, .memory_bytes = 1800 << 10 };
     start();
     memset(err, 0, sizeof *err);
-    return aegis_pack(TINY, dst, &options, NULL, err);
+    return aegis_pack(source, dst, &options, NULL, err);
 }
 
 static void remove_store(void)
@@ -183,6 +185,14 @@ static void every_read(void **state)
         nothing_is_left(status, &err, AEGIS_E_IO);
     }
     check_store();
+}
+
+/* Rows that are gathered (in_proj_qkvz): many small reads. */
+static void every_read_of_a_model_with_woven_rows(void **state)
+{
+    source = AEGIS_MODELS_DIR "/qwen3next-tiny";
+    every_read(state);
+    source = TINY;
 }
 
 static void short_reads_and_writes_are_continued(void **state)
@@ -298,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(every_allocation, clean),
         cmocka_unit_test_setup(every_read, clean),
+        cmocka_unit_test_setup(every_read_of_a_model_with_woven_rows, clean),
         cmocka_unit_test_setup(short_reads_and_writes_are_continued, clean),
         cmocka_unit_test_setup(every_write, clean),
         cmocka_unit_test_setup(every_sync_and_the_rename, clean),

@@ -20,7 +20,8 @@ typedef struct {
 
 static subject demo = { .store = T_STORE_DEMO, .n_kv = N_KV }, tiny = { .store = T_STORE_TINY_4, .n_kv = N_KV },
                demo_e3 = { .store = T_STORE_DEMO_E3, .n_kv = N_KV }, xing4 = { .store = T_STORE_XING4, .n_kv = AEGIS_KV_Q8 + 1 },
-               deepseek2 = { .store = T_STORE_DEEPSEEK2, .n_kv = AEGIS_KV_Q8 + 1 };
+               deepseek2 = { .store = T_STORE_DEEPSEEK2, .n_kv = AEGIS_KV_Q8 + 1 },
+               next = { .store = T_STORE_8("qwen3next"), .n_kv = N_KV }, olmoe = { .store = T_STORE_8("olmoe"), .n_kv = N_KV };
 static const char *levels[MAX_LEVELS + 1];
 static uint32_t n_levels;
 
@@ -74,6 +75,8 @@ static int setup(void **state)
     prepare(&demo_e3);
     prepare(&xing4);
     prepare(&deepseek2);
+    prepare(&next);
+    prepare(&olmoe);
     return 0;
 }
 
@@ -133,6 +136,9 @@ T_PROPERTY(every_setting_gives_the_same_bits_deepseek2, CASES(30)) { check(&deep
 T_PROPERTY(every_setting_gives_the_same_bits_demo, CASES(24)) { check(&demo); }
 T_PROPERTY(every_setting_gives_the_same_bits_demo_e3, CASES(8)) { check(&demo_e3); }
 
+T_PROPERTY(every_setting_gives_the_same_bits_qwen3next, CASES(20)) { check(&next); }
+T_PROPERTY(every_setting_gives_the_same_bits_olmoe, CASES(30)) { check(&olmoe); }
+
 /* Re-using a beginning must not show either: cut back to a checkpoint, append, start again. */
 T_PROPERTY(a_reused_beginning_gives_the_same_bits, CASES(20))
 {
@@ -172,6 +178,8 @@ int main(void)
         cmocka_unit_test(every_setting_gives_the_same_bits_xing4), cmocka_unit_test(every_setting_gives_the_same_bits_deepseek2),
         cmocka_unit_test(every_setting_gives_the_same_bits_demo),
         cmocka_unit_test(every_setting_gives_the_same_bits_demo_e3),
+        cmocka_unit_test(every_setting_gives_the_same_bits_qwen3next),
+        cmocka_unit_test(every_setting_gives_the_same_bits_olmoe),
         cmocka_unit_test(a_reused_beginning_gives_the_same_bits),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -99,7 +99,7 @@ static const struct {
     { "", "\"mixers\": \"ggga\"", "\"mixers\": \"gggx\"", "'mixers' holds 'x'" },
     { "", "\"mixers\": \"ggga\"", "\"mixers\": \"gggm\"", "n_kv_heads is 2, expected 0" },
     { "", "\"attn_gate\"", "\"qk_norm\": \"none\", \"attn_gate\"", "dense tensors" },
-    { "", "\"attn_gate\"", "\"qk_norm\": \"full\", \"attn_gate\"", "'layers.3.attn.q_norm': 'cols' is 64, expected 256" },
+    { "", "\"attn_gate\"", "\"qk_norm\": \"full\", \"attn_gate\"", "qk_norm over all heads with attn_gate" },
     { "", "\"attn_gate\"", "\"qk_norm\": \"half\", \"attn_gate\"", "'qk_norm' is 'half'" },
     { "", "\"attn_gate\"", "\"qkv_clamp\": -1, \"attn_gate\"", "qkv_clamp is -1" },
     { "", "\"attn_gate\"", "\"kv_lora\": 4, \"attn_gate\"", "kv_lora is 4, expected 0" },

@@ -30,12 +30,49 @@ typedef struct {
     aeg_kv *kv;
     const aeg_rope *rope;
     aeg_attn_scratch *s;
-    uint32_t layer, pos0, n_rep, q_head; /* q_head: floats from one query head to the next */
+    uint32_t layer, n, pos0, n_rep, q_head; /* q_head: floats from one query head to the next */
 } attn_job;
 
 static float *query(const attn_job *j, uint32_t t, uint32_t head)
 {
     return j->s->q + ((size_t)t * j->hp->n_heads + head) * j->q_head;
+}
+
+/* One norm over all heads: units are the rows of q, then those of k. */
+static void norm_whole_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
+{
+    const attn_job *j = ctx;
+    const aeg_hparams *hp = j->hp;
+    const uint32_t q_width = hp->n_heads * hp->head_dim, k_width = hp->n_kv_heads * hp->head_dim;
+    (void)thread;
+    for (uint32_t unit = begin; unit < end; unit++) {
+        const bool is_q = unit < j->n;
+        float *row = is_q ? j->s->q + (size_t)unit * q_width : j->s->k + (size_t)(unit - j->n) * k_width;
+        j->c->kernels->rmsnorm(row, row, is_q ? j->w->q_norm : j->w->k_norm, is_q ? q_width : k_width, hp->rms_eps);
+    }
+}
+
+/* To +- limit; 0 is none. A NaN stays one. */
+static void clamp(float *x, uint32_t n, float limit)
+{
+    if (limit == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+}
+
+/* A query or key head: norm, clamp, rotation. */
+static void prepare_head(const attn_job *j, float *x, const float *norm, const float *cos, const float *sin)
+{
+    const aeg_hparams *hp = j->hp;
+    const aeg_kernels *kernels = j->c->kernels;
+    if (hp->qk_norm == AEG_QK_NORM_HEAD)
+        kernels->rmsnorm(x, x, norm, hp->head_dim, hp->rms_eps);
+    clamp(x, hp->head_dim, hp->qkv_clamp);
+    if (hp->rope_interleaved)
+        kernels->rope_pairs(x, cos, sin, j->rope->half);
+    else
+        kernels->rope(x, cos, sin, j->rope->half);
 }
 
 static void prepare_query(const attn_job *j, uint32_t t, uint32_t head, const float *cos, const float *sin)
@@ -44,13 +81,12 @@ static void prepare_query(const attn_job *j, uint32_t t, uint32_t head, const fl
     const uint32_t d = j->hp->head_dim;
     const size_t at = (size_t)t * j->hp->n_heads + head;
     float *q = query(j, t, head);
-    kernels->rmsnorm(q, q, j->w->q_norm, d, j->hp->rms_eps);
-    kernels->rope(q, cos, sin, j->rope->half);
+    prepare_head(j, q, j->w->q_norm, cos, sin);
     if (j->s->q_codes != NULL)
         aeg_kv_query(j->kv, kernels, j->s->q_codes + at * d, j->s->q_scale + at, q);
 }
 
-/* Units are (token, KV head): norm and rotate its key and its queries, store key and value. */
+/* Units are (token, KV head): finish its key and its queries, store key and value. */
 static void prepare_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const attn_job *j = ctx;
@@ -63,8 +99,8 @@ static void prepare_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thre
         float *k = j->s->k + (size_t)unit * hp->head_dim, *v = j->s->v + (size_t)unit * hp->head_dim;
         for (uint32_t r = 0; r < j->n_rep; r++)
             prepare_query(j, t, kv_head * j->n_rep + r, cos, sin);
-        kernels->rmsnorm(k, k, j->w->k_norm, hp->head_dim, hp->rms_eps);
-        kernels->rope(k, cos, sin, j->rope->half);
+        prepare_head(j, k, j->w->k_norm, cos, sin);
+        clamp(v, hp->head_dim, hp->qkv_clamp);
         aeg_kv_append(j->kv, kernels, j->layer, kv_head, j->pos0 + t, k, v);
     }
 }
@@ -84,7 +120,7 @@ void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_att
 {
     const uint32_t q_head = hp->attn_gate ? 2 * hp->head_dim : hp->head_dim;
     const uint32_t kv_width = hp->n_kv_heads * hp->head_dim;
-    attn_job job = { .c = c, .hp = hp, .w = w, .kv = kv, .rope = rope, .s = s, .layer = layer, .pos0 = pos0,
+    attn_job job = { .c = c, .hp = hp, .w = w, .kv = kv, .rope = rope, .s = s, .layer = layer, .n = n, .pos0 = pos0,
                      .n_rep = hp->n_heads / hp->n_kv_heads, .q_head = q_head };
     const aeg_linear_out in[] = {
         { .w = &w->q, .y = s->q, .y_stride = (size_t)hp->n_heads * q_head },
@@ -92,6 +128,8 @@ void aeg_attn_forward(const aeg_compute *c, const aeg_hparams *hp, const aeg_att
         { .w = &w->v, .y = s->v, .y_stride = kv_width },
     };
     aeg_linear(c, room, u, n, hp->hidden_size, in, AEG_ARRAY_LEN(in));
+    if (hp->qk_norm == AEG_QK_NORM_FULL)
+        aeg_team_run(c->team, 2 * n, norm_whole_rows, &job);
     aeg_team_run(c->team, n * hp->n_kv_heads, prepare_heads, &job);
     const aeg_attend_args attend = {
         .c = c, .kv = kv, .layer = layer, .n_heads = hp->n_heads, .scale = 1.0f / sqrtf((float)hp->head_dim), .n = n,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/blocks/attention.h - gated grouped-query attention over a chunk of tokens.
+/* model/blocks/attention.h - grouped-query attention over a chunk of tokens.
  *
- *   q, k normalised per head (RMS), rotated on the leading rope_dim dims; scores q.k / sqrt(head_dim), causal;
- *   y = W_o (attention * sigmoid(gate)).
+ *   q, k normalised (RMS; per head, over all heads at once, or not), q, k, v clamped to +- qkv_clamp if it is not 0;
+ *   q, k rotated on the leading rope_dim dims; scores q.k / sqrt(head_dim), causal;
+ *   y = W_o (attention * sigmoid(gate)), the gate with attn_gate only.
  * Keys and values are written to the KV cache first and read back from it in the stored format (attend.h).
  */
 #ifndef AEG_MODEL_BLOCKS_ATTENTION_H
