@@ -63,7 +63,7 @@ static void print_line(const aeg_bench_side *side, json_t *rest, const char *row
     putchar(side->label != '\0' ? side->label : 'a');
     printf(",%s,%s", row, seed);
     for (uint32_t m = 0; m < AEG_BENCH_N_METRICS; m++) {
-        const bool unknown = (m == AEG_BENCH_bound_tok_s || m == AEG_BENCH_bound_share) && !side->has_disk;
+        const bool unknown = aeg_bench_needs_disk(m) && !side->has_disk;
         if (unknown)
             putchar(',');
         else

@@ -12,14 +12,14 @@ static const char *const token_names[] = { "sampled", "greedy", "random" };
 
 /* --- JSON ------------------------------------------------------------------------------------------------- */
 
-static json_t *figures_json(const aeg_bench_figures *f)
+/* known: the disk figure is, so that what needs it means something. */
+static json_t *figures_json(const aeg_bench_figures *f, bool known)
 {
     json_t *object = json_object();
     for (uint32_t m = 0; m < AEG_BENCH_N_METRICS; m++) {
         const double v = f->value[m];
-        const bool bound = m == AEG_BENCH_bound_tok_s || m == AEG_BENCH_bound_share;
         json_object_set_new(object, aeg_bench_metric_names[m],
-                            bound && v == 0 ? json_null() : m == AEG_BENCH_peak_bytes && v >= 8
+                            !known && aeg_bench_needs_disk(m) ? json_null() : m == AEG_BENCH_peak_bytes && v >= 8
                                 ? json_integer((json_int_t)v) : json_real(v));
     }
     return object;
@@ -89,13 +89,13 @@ static json_t *roof_json(const aeg_bench_side *side, const aeg_bench_setup *setu
 static json_t *side_json(const aeg_bench_side *side, const aeg_bench_setup *setup)
 {
     const aeg_bench_summary *s = &side->summary;
-    json_t *result = figures_json(&s->median), *runs = json_array();
-    json_object_set_new(result, "spread", figures_json(&s->spread));
-    json_object_set_new(result, "q1", figures_json(&s->q1));
-    json_object_set_new(result, "q3", figures_json(&s->q3));
-    json_object_set_new(result, "cold", figures_json(&side->cold));
+    json_t *result = figures_json(&s->median, side->has_disk), *runs = json_array();
+    json_object_set_new(result, "spread", figures_json(&s->spread, side->has_disk));
+    json_object_set_new(result, "q1", figures_json(&s->q1, side->has_disk));
+    json_object_set_new(result, "q3", figures_json(&s->q3, side->has_disk));
+    json_object_set_new(result, "cold", figures_json(&side->cold, side->has_disk));
     for (uint32_t i = 0; i < side->n_runs; i++) {
-        json_t *run = figures_json(&side->runs[i]);
+        json_t *run = figures_json(&side->runs[i], side->has_disk);
         json_object_set_new(run, "seed", json_integer(side->seeds[i]));
         json_array_append_new(runs, run);
     }
@@ -129,10 +129,11 @@ static const char *how_opened(bool together)
 static json_t *pair_json(const aeg_bench_side *sides, const aeg_bench_setup *setup, bool together)
 {
     aeg_bench_figures ratio, pair;
+    const bool known = sides[0].has_disk && sides[1].has_disk;
     aeg_bench_compare(sides[0].runs, sides[1].runs, sides[0].n_runs, &ratio, &pair);
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:b}", "version", aegis_version(), "a", side_json(&sides[0], setup),
-                     "b", side_json(&sides[1], setup), "ratio_of_medians", figures_json(&ratio), "median_of_pair_ratios",
-                     figures_json(&pair), "engines", how_opened(together), "same_tokens",
+                     "b", side_json(&sides[1], setup), "ratio_of_medians", figures_json(&ratio, known), "median_of_pair_ratios",
+                     figures_json(&pair, known), "engines", how_opened(together), "same_tokens",
                      (int)same_tokens(&sides[0], &sides[1]));
 }
 
@@ -174,10 +175,10 @@ static void print_side(const aeg_bench_side *side, const aeg_bench_setup *setup)
         printf(", %d guesses\n", side->cli.prefetch);
     printf("%u + %u tokens, %s, seeds from %lld; the cold run apart, then the median of %u\n\n", setup->pp, setup->tg,
            token_names[setup->tokens], (long long)setup->seed, side->n_runs);
-    printf("%-22s %14s %14s %14s %8s %14s\n", "", "median", "quartile 1", "quartile 3", "spread", "cold");
+    printf("%-30s %14s %14s %14s %8s %14s\n", "", "median", "quartile 1", "quartile 3", "spread", "cold");
     for (uint32_t m = 0; m < AEG_BENCH_N_METRICS; m++)
-        if (side->has_disk || (m != AEG_BENCH_bound_tok_s && m != AEG_BENCH_bound_share))
-            printf("%-22s %14.6g %14.6g %14.6g %6.1f %% %14.6g\n", aeg_bench_metric_names[m], side->summary.median.value[m],
+        if (side->has_disk || !aeg_bench_needs_disk(m))
+            printf("%-30s %14.6g %14.6g %14.6g %6.1f %% %14.6g\n", aeg_bench_metric_names[m], side->summary.median.value[m],
                    side->summary.q1.value[m], side->summary.q3.value[m], 100 * side->summary.spread.value[m],
                    side->cold.value[m]);
     const double bytes = aeg_bench_touched_bytes(side, setup), rate = aeg_bench_bandwidth(setup);
@@ -199,11 +200,11 @@ static void print_pair(const aeg_bench_side *sides, bool together)
 {
     aeg_bench_figures ratio, pair;
     aeg_bench_compare(sides[0].runs, sides[1].runs, sides[0].n_runs, &ratio, &pair);
-    printf("\nB / A, engines opened %s, %s tokens on both sides\n\n%-22s %16s %16s\n", how_opened(together),
+    printf("\nB / A, engines opened %s, %s tokens on both sides\n\n%-30s %16s %16s\n", how_opened(together),
            same_tokens(&sides[0], &sides[1]) ? "the same" : "DIFFERENT", "", "ratio of medians", "median of pairs");
     for (uint32_t m = 0; m < AEG_BENCH_N_METRICS; m++)
         if (ratio.value[m] != 0)
-            printf("%-22s %16.4f %16.4f\n", aeg_bench_metric_names[m], ratio.value[m], pair.value[m]);
+            printf("%-30s %16.4f %16.4f\n", aeg_bench_metric_names[m], ratio.value[m], pair.value[m]);
 }
 
 aegis_status aeg_bench_report(const aeg_bench_side *sides, uint32_t n_sides, const aeg_bench_setup *setup, bool together,

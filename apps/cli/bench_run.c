@@ -128,6 +128,21 @@ static void find_bound(const aeg_bench_side *side, double *v)
     v[AEG_BENCH_bound_share] = v[AEG_BENCH_decode_tok_s] * bound_s;
 }
 
+/* The statistics began anew with the prompt. What is read: the experts that its chunks needed and the slots did not have, each
+ * once per chunk. */
+static void find_prefill(const aeg_bench_side *side, const aeg_bench_setup *setup, uint64_t ns, const aegis_stats *stats, double *v)
+{
+    v[AEG_BENCH_ttft_s] = (double)ns * 1e-9;
+    v[AEG_BENCH_prefill_tok_s] = aeg_setup_rate(setup->pp, ns);
+    v[AEG_BENCH_prefill_wait_s] = (double)stats->wait_ns * 1e-9;
+    v[AEG_BENCH_prefill_compute_s] = (double)(ns - AEG_MIN(ns, stats->wait_ns)) * 1e-9;
+    v[AEG_BENCH_prefill_read_bytes] = (double)stats->read_bytes;
+    if (!side->has_disk)
+        return;
+    v[AEG_BENCH_prefill_read_s] = (double)stats->read_bytes / side->disk_bytes_per_s;
+    v[AEG_BENCH_prefill_share_of_bound] = AEG_MAX(v[AEG_BENCH_prefill_read_s], v[AEG_BENCH_prefill_compute_s]) / v[AEG_BENCH_ttft_s];
+}
+
 /* Figures of decode alone come from the difference of the counters at its two ends. */
 static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_stats *before, const aegis_stats *after,
                          const decode_times *t, aeg_bench_figures *out)
@@ -143,7 +158,9 @@ static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_st
     v[AEG_BENCH_hit_rate] = uses > 0 ? (double)(after->expert_hits - before->expert_hits) / uses : 1;
     v[AEG_BENCH_disk_busy] = total_ns > 0 ? (double)(after->disk_busy_ns - before->disk_busy_ns) / total_ns : 0;
     const double busy_s = (double)(after->disk_busy_ns - before->disk_busy_ns) * 1e-9;
-    v[AEG_BENCH_disk_busy_bytes_per_s] = busy_s > 0 ? (double)(after->read_bytes - before->read_bytes) / busy_s : 0;
+    v[AEG_BENCH_disk_busy_bytes_per_s] = busy_s > 0 ? (double)(after->disk_bytes - before->disk_bytes) / busy_s : 0;
+    v[AEG_BENCH_disk_busy_while_waiting] = wait_ns > 0 ? (double)(after->wait_busy_ns - before->wait_busy_ns) / wait_ns : 0;
+    v[AEG_BENCH_disk_bytes_per_s_while_waiting] = wait_ns > 0 ? (double)(after->wait_bytes - before->wait_bytes) * 1e9 / wait_ns : 0;
     v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / tg;
     v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / tg;
     v[AEG_BENCH_embed_ms_per_token] = (double)(after->embed_ns - before->embed_ns) * 1e-6 / tg;
@@ -168,9 +185,8 @@ aegis_status aeg_bench_once(aeg_bench_side *side, const aeg_bench_setup *setup, 
     const uint64_t start = aeg_now_ns();
     AEG_TRY(aegis_session_sync(side->engine, side->prompt, setup->pp, NULL, NULL, err));
     const uint64_t prefill_ns = aeg_now_ns() - start;
-    out->value[AEG_BENCH_ttft_s] = (double)prefill_ns * 1e-9;
-    out->value[AEG_BENCH_prefill_tok_s] = aeg_setup_rate(setup->pp, prefill_ns);
     aegis_engine_stats(side->engine, &before);
+    find_prefill(side, setup, prefill_ns, &before, out->value);
     AEG_TRY(decode(side, setup, &random, &times, err));
     aegis_engine_stats(side->engine, &after);
     find_figures(side, setup->tg, &before, &after, &times, out);

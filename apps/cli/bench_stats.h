@@ -3,15 +3,18 @@
 #ifndef AEG_CLI_BENCH_STATS_H
 #define AEG_CLI_BENCH_STATS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { AEG_BENCH_MAX_RUNS = 64 };
 
-/* Names are those of the JSON object. bound_*: 0 when no disk figure is known. */
+/* Names are those of the JSON object. Those from prefill_read_s on need a disk figure and are 0 without one. */
 #define AEG_BENCH_METRICS(X) \
-    X(prefill_tok_s) X(decode_tok_s) X(ttft_s) X(first_step_s) X(disk_bytes_per_token) X(hit_rate) X(disk_busy) \
-    X(disk_busy_bytes_per_s) X(wait_ms_per_token) X(compute_ms_per_token) X(dense_ms_per_token) X(expert_ms_per_token) \
-    X(embed_ms_per_token) X(bound_tok_s) X(bound_share) X(peak_bytes)
+    X(prefill_tok_s) X(prefill_wait_s) X(prefill_compute_s) X(prefill_read_bytes) X(decode_tok_s) X(ttft_s) X(first_step_s) \
+    X(disk_bytes_per_token) X(hit_rate) X(disk_busy) X(disk_busy_bytes_per_s) X(disk_busy_while_waiting) \
+    X(disk_bytes_per_s_while_waiting) X(wait_ms_per_token) X(compute_ms_per_token) X(dense_ms_per_token) X(expert_ms_per_token) \
+    X(embed_ms_per_token) X(peak_bytes) \
+    X(prefill_read_s) X(prefill_share_of_bound) X(bound_tok_s) X(bound_share)
 
 enum {
 #define X(name) AEG_BENCH_##name,
@@ -19,6 +22,7 @@ enum {
 #undef X
     AEG_BENCH_N_METRICS,
 };
+static inline bool aeg_bench_needs_disk(uint32_t metric) { return metric >= AEG_BENCH_prefill_read_s; }
 extern const char *const aeg_bench_metric_names[AEG_BENCH_N_METRICS];
 
 typedef struct {

@@ -123,7 +123,8 @@ typedef struct {
     uint64_t decode_ns, prefill_ns, first_step_ns; /* first_step: the first decode step after a prefill */
     uint64_t expert_uses, expert_hits, expert_misses, prefetch_hits;
     uint64_t read_bytes, wait_ns;          /* expert reads and the time blocked on them */
-    uint64_t disk_busy_ns;
+    uint64_t disk_bytes, disk_busy_ns;     /* all reads; the time with at least one in flight */
+    uint64_t wait_bytes, wait_busy_ns;     /* of expert reads and of that time: while blocked on experts */
     uint64_t expert_ns;                    /* computing with routed experts */
     uint64_t embed_ns;                     /* waiting for embedding rows, which are read from the disk */
     uint64_t telemetry_dropped;            /* lines that could not be written */

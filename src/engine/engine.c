@@ -174,7 +174,10 @@ void aegis_engine_stats(const aegis_engine *e, aegis_stats *out)
     out->expert_uses = out->expert_hits + out->expert_misses + out->prefetch_hits;
     out->read_bytes = st.read_bytes - st0->read_bytes;
     out->wait_ns = st.wait_ns - st0->wait_ns;
+    out->disk_bytes = io.bytes - e->io_base.bytes;
     out->disk_busy_ns = io.busy_ns - e->io_base.busy_ns;
+    out->wait_bytes = io.wait_bytes[AEG_FILE_EXPERTS] - e->io_base.wait_bytes[AEG_FILE_EXPERTS];
+    out->wait_busy_ns = st.wait_busy_ns - st0->wait_busy_ns;
     out->expert_ns = st.held_ns - st0->held_ns;
     out->embed_ns = aeg_model_embed_ns(e->model) - e->embed_base_ns;
     out->telemetry_dropped = e->telemetry.dropped;

@@ -270,8 +270,9 @@ static aegis_status wait_arrival(aeg_streamer *s, aegis_error *err)
     if (aeg_io_flight(s->io) == 0)
         return aeg_fail(err, AEGIS_E_RUNTIME, "layer %u: all %u expert slots are held and %u experts are missing", d->layer,
                         s->n_slots, d->n_missing);
-    const uint64_t start = aeg_now_ns();
+    const uint64_t start = aeg_now_ns(), busy = aeg_io_get_stats(s->io).busy_ns;
     const aegis_status status = aeg_streamer_reap(s, 1, err);
+    s->stats.wait_busy_ns += aeg_io_get_stats(s->io).busy_ns - busy;
     const uint64_t waited = aeg_now_ns() - start;
     d->wait_ns += waited;
     s->stats.wait_ns += waited;

@@ -95,6 +95,7 @@ typedef struct {
     uint64_t demands, hits, prefetch_hits, misses, guesses, guesses_wasted;
     uint64_t read_bytes;
     uint64_t wait_ns;          /* decode thread blocked on experts */
+    uint64_t wait_busy_ns;     /* of it: at least one read was in flight */
     uint64_t held_ns;          /* at least one view is out: the caller computes with it */
 } aeg_streamer_stats;
 aeg_streamer_stats aeg_streamer_get_stats(const aeg_streamer *s);

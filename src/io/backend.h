@@ -33,6 +33,7 @@ typedef struct {
     uint32_t got;
     uint32_t tries;
     int os_code;
+    uint64_t submit_ns, submit_wait_ns; /* when, and how long the owner had waited until then */
     uint64_t due_ns;            /* sim: not handed out before this time */
     bool finished;              /* sim: the pool has read it (pool's lock) */
 } io_request;
@@ -69,7 +70,7 @@ struct aeg_io {
     uint64_t sim_free_ns;       /* the simulated disk is busy until then */
     int (*fault)(void *ctx, uint32_t file, uint64_t offset);
     void *fault_ctx;
-    uint64_t busy_since_ns;
+    uint64_t busy_since_ns, wait_since_ns; /* 0: not waiting */
     aeg_io_stats stats;
     char text[128];
 };

@@ -36,11 +36,21 @@ void aeg_io_activate(aeg_io *io, uint32_t n)
     io->active += n;
 }
 
+static uint64_t waited_until(const aeg_io *io, uint64_t now)
+{
+    return io->stats.wait_ns + (io->wait_since_ns != 0 ? now - io->wait_since_ns : 0);
+}
+
 void aeg_io_finish(aeg_io *io, uint32_t request)
 {
+    const io_request *r = &io->requests[request];
+    const uint64_t now = aeg_now_ns();
+    const double flight = (double)(now - r->submit_ns), waited = (double)(waited_until(io, now) - r->submit_wait_ns);
+    if (flight > 0)
+        io->stats.wait_bytes[r->read.file] += (uint64_t)(r->got * AEG_MIN(1.0, waited / flight));
     aeg_io_ring_push(&io->ready, request);
     if (--io->active == 0)
-        io->stats.busy_ns += aeg_now_ns() - io->busy_since_ns;
+        io->stats.busy_ns += now - io->busy_since_ns;
 }
 
 static aegis_status null_submit(aeg_io *io, aegis_error *err)
@@ -250,7 +260,15 @@ void aeg_io_queue(aeg_io *io, const aeg_io_read *read)
 
 aegis_status aeg_io_submit(aeg_io *io, aegis_error *err)
 {
-    return io->pending.n == 0 ? AEGIS_OK : io->backend->submit(io, err);
+    if (io->pending.n == 0)
+        return AEGIS_OK;
+    const uint64_t now = aeg_now_ns(), waited = waited_until(io, now);
+    for (uint32_t i = 0; i < io->pending.n; i++) {
+        io_request *r = &io->requests[io->pending.items[(io->pending.head + i) % io->pending.capacity]];
+        r->submit_ns = now;
+        r->submit_wait_ns = waited;
+    }
+    return io->backend->submit(io, err);
 }
 
 static aegis_status fill_ready(aeg_io *io, uint32_t min, aegis_error *err)
@@ -260,11 +278,12 @@ static aegis_status fill_ready(aeg_io *io, uint32_t min, aegis_error *err)
         AEG_TRY(io->backend->reap(io, false, err));
     if (io->ready.n >= min)
         return AEGIS_OK;
-    const uint64_t start = aeg_now_ns();
+    io->wait_since_ns = aeg_now_ns();
     aegis_status status = AEGIS_OK;
     while (status == AEGIS_OK && io->ready.n < min && io->active > 0)
         status = io->backend->reap(io, true, err);
-    io->stats.wait_ns += aeg_now_ns() - start;
+    io->stats.wait_ns = waited_until(io, aeg_now_ns());
+    io->wait_since_ns = 0;
     return status;
 }
 
@@ -338,7 +357,14 @@ aegis_status aeg_io_read_sync(aeg_io *io, uint32_t file, uint64_t offset, void *
     return AEGIS_OK;
 }
 
-aeg_io_stats aeg_io_get_stats(const aeg_io *io) { return io->stats; }
+aeg_io_stats aeg_io_get_stats(const aeg_io *io)
+{
+    aeg_io_stats stats = io->stats;
+    if (io->active > 0)
+        stats.busy_ns += aeg_now_ns() - io->busy_since_ns;
+    return stats;
+}
+
 const char *aeg_io_describe(const aeg_io *io) { return io->text; }
 
 const char *aeg_io_file_name(const aeg_io *io, uint32_t file)

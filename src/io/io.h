@@ -86,8 +86,11 @@ typedef struct {
     uint64_t reads, bytes;
     uint64_t busy_ns;    /* time with at least one read in flight */
     uint64_t wait_ns;    /* time the owner was blocked in aeg_io_wait */
+    /* By file: what was read in that time, the bytes of a read spread evenly from its submission to its completion. A completion
+     * counts when it is noticed. */
+    uint64_t wait_bytes[AEG_IO_MAX_FILES];
 } aeg_io_stats;
-aeg_io_stats aeg_io_get_stats(const aeg_io *io);
+aeg_io_stats aeg_io_get_stats(const aeg_io *io); /* up to now: reads in flight count as busy */
 
 /* For the plan: kernel memory that opening with `cfg` makes the machine hold besides the arena (rings, the table
  * of a registered buffer's pages, reading threads). An upper estimate; touches no file. */

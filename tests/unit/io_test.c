@@ -335,6 +335,38 @@ static void opening_and_reading_take_no_heap(void **state)
     T_CHECK(aeg_memory_calls() == calls);
 }
 
+/* Bytes are those of the waiting only as far as the read and the waiting overlap. Bounds are wide: a busy machine wakes late. */
+static void waiting_has_its_own_bytes(void **state)
+{
+    (void)state;
+    static uint8_t dst[4][8 * AEG_IO_ALIGN] __attribute__((aligned(4096)));
+    aeg_io_config cfg = config(AEG_IO_SIM);
+    aeg_arena arena;
+    aegis_error err;
+    aeg_io *io;
+    aeg_io_done done[4];
+    uint32_t n;
+    cfg.sim_bytes_per_s = 4.0 * sizeof dst[0] / 80e-3;
+    cfg.sim_latency_s = 0;
+    T_OK(open_io(&io, &arena, &cfg, &err), &err);
+    const uint64_t began = aeg_now_ns();
+    for (uint64_t i = 0; i < 4; i++)
+        aeg_io_queue(io, &(aeg_io_read){ .file = 1, .bytes = sizeof dst[0], .offset = i * sizeof dst[0], .dst = dst[i] });
+    T_OK(aeg_io_submit(io, &err), &err);
+    usleep(40 * 1000);
+    const double slept = (double)(aeg_now_ns() - began);
+    T_CHECK(aeg_io_get_stats(io).busy_ns > 35 * 1000 * 1000 && aeg_io_get_stats(io).wait_bytes[1] == 0);
+    while (aeg_io_flight(io) > 0)
+        T_OK(aeg_io_wait(io, 1, done, 4, &n, &err), &err);
+    const aeg_io_stats stats = aeg_io_get_stats(io);
+    const double all = (double)(aeg_now_ns() - began), share = (double)stats.wait_bytes[1] / (double)stats.bytes;
+    T_CHECK(stats.bytes == sizeof dst && stats.wait_bytes[0] == 0);
+    T_CHECK(share <= 1 - slept / all + 0.02 && (slept > 60e6 || share > 0.05)); /* the last read waited for half of its time */
+    T_CHECK(stats.busy_ns <= (uint64_t)all && stats.wait_ns <= (uint64_t)(all - slept));
+    aeg_io_close(io);
+    aeg_arena_unmap(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +377,7 @@ int main(void)
         cmocka_unit_test(opening_names_what_is_wrong),
         cmocka_unit_test(buffered_reads_leave_no_page_cache),
         cmocka_unit_test(the_simulated_disk_keeps_its_pace),
+        cmocka_unit_test(waiting_has_its_own_bytes),
         cmocka_unit_test(opening_and_reading_take_no_heap),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
