@@ -35,7 +35,7 @@ aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err)
     aeg_progress progress;
     aegis_pack_result result = { 0 };
     aegis_pack_options options = {
-        .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer,
+        .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer, .n_threads = cli->threads,
         .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
     };
     AEG_TRY(packer_memory(cli, &options.memory_bytes, err));

@@ -28,7 +28,7 @@ const aeg_option aeg_option_table[] = {
 
     { "--memory", AEG_OPT_SIZE, "SIZE", "hard budget of the whole process: 4GiB, 512MiB, 50%", MODEL | C(PACK), COMMON | ENV, AT(memory), 0, 0, 0, 0 },
     { "-c --ctx --max-kv-size --ctx-size", AEG_OPT_COUNT, "N", "context length in tokens (default 4096)", ENGINE, COMMON | ENV, AT(n_ctx), 0, 1 << 26, 0, 0 },
-    { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: auto, all cores; decoding with as many of them as measure fastest)", ENGINE | C(DOCTOR), COMMON | ENV, AT(threads), 0, 256, 0, 0 },
+    { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: auto, all cores; decoding with as many of them as measure fastest)", ENGINE | C(DOCTOR) | C(PACK), COMMON | ENV, AT(threads), 0, 256, 0, 0 },
     { "--cpu-mask", AEG_OPT_CHOICE, "LEVEL", "instruction set (default: the best there is)", ENGINE, ENV, AT(cpu), 0, 0, "auto|scalar|avx2|avx512|neon", 0 },
     { "--activations", AEG_OPT_CHOICE, "TYPE", "what weights are multiplied with", ENGINE, ENV, AT(activations), 0, 0, "int8|int16|f32", 0 },
     { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16|q8|t4|t3", "q8_0|q4_0|bf16" },

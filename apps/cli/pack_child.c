@@ -27,6 +27,7 @@ static aeg_cli child_options(const aeg_cli *cli, const char *src, const char *ds
     child.expert_bits = cli->expert_bits;
     child.dense_bits = cli->dense_bits;
     child.tokenizer = cli->tokenizer;
+    child.threads = cli->threads;
     if (cli->memory != 0)
         child.memory = cli->memory > now.rss_bytes ? cli->memory - now.rss_bytes : 1;
     return child;

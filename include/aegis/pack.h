@@ -20,6 +20,7 @@ typedef struct {
     int dense_bits;         /* the same for everything else (routers and shared gates become 8 bits) */
     const char *tokenizer_dir; /* where tokenizer.json etc. are, NULL: the source folder */
     uint64_t memory_bytes;  /* ceiling of the packer's own memory; 0: 300 MiB */
+    uint32_t n_threads;     /* that change types; 0: one per processor, fewer in little memory. The bytes do not depend on it */
     void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes); /* source bytes; may be NULL */
     void *progress_ctx;
     /* non-zero: stop soon, remove what was written, return AEGIS_E_CANCELLED; may be NULL */

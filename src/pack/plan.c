@@ -271,3 +271,17 @@ void aeg_plan_close(aeg_plan *plan)
     aeg_config_free(&plan->config);
     *plan = (aeg_plan){ 0 };
 }
+
+bool aeg_plan_requantises(const aeg_plan *p)
+{
+    if (!aeg_weight_type_equal(p->embed.type, p->embed_out))
+        return true;
+    for (uint32_t i = 0; i < p->n_tensors; i++)
+        if (!p->tensors[i].entry.vector && !aeg_weight_type_equal(p->tensors[i].matrix.type, p->tensors[i].out))
+            return true;
+    for (uint32_t i = p->config.hparams.n_dense_layers; i < p->config.hparams.n_layers; i++)
+        if (!aeg_weight_type_equal(p->layers[i].gate_up_in, p->layers[i].gate_up) ||
+            !aeg_weight_type_equal(p->layers[i].down_in, p->layers[i].down))
+            return true;
+    return false;
+}

@@ -74,4 +74,7 @@ size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols);
 /* Bytes that a matrix of the dense file is read from. */
 uint64_t aeg_plan_source_bytes(const aeg_source_matrix *m);
 
+/* Does any matrix change its type? Then computing takes longer than reading and writing. */
+bool aeg_plan_requantises(const aeg_plan *plan);
+
 #endif

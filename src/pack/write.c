@@ -87,25 +87,21 @@ static aegis_status close_file(aeg_pack_writer *w, aegis_error *err)
     return aeg_sink_close(w->sink, err);
 }
 
-static aegis_status not_finite(const aeg_source_matrix *m, uint64_t row, aegis_error *err)
-{
-    return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': a value near row %llu is not finite, or its group is too wide",
-                    m->weight->name, (unsigned long long)(m->row0 + row));
-}
-
 /* Row block `block` of a matrix of which `rows` holds the rows from `first` on. */
 static aegis_status put_block(aeg_pack_writer *w, const aeg_source_matrix *m, const aeg_rows *rows, uint64_t first,
                               uint32_t block, aeg_weight_type out, aegis_error *err)
 {
-    const size_t n = aeg_block_bytes(out, m->n_cols);
     const uint64_t row = (uint64_t)block * AEG_ROWS;
-    const aeg_rows at = aeg_rows_at(rows, row - first);
-    uint8_t *dst = NULL;
-    AEG_TRY(aeg_sink_reserve(w->sink, n, &dst, err));
-    if (!aeg_block_pack(&at, AEG_MIN(m->n_rows - (uint32_t)row, (uint32_t)AEG_ROWS), out, dst))
-        return not_finite(m, row, err);
-    aeg_sink_commit(w->sink, n);
-    return AEGIS_OK;
+    const aeg_batch_block k = { .rows = aeg_rows_at(rows, row - first), .out = out, .m = m, .row = row,
+                                .n_rows = AEG_MIN(m->n_rows - (uint32_t)row, (uint32_t)AEG_ROWS) };
+    return aeg_batch_put(w->batch, &k, err);
+}
+
+/* Zeros up to `at`, behind the blocks that were put. */
+static aegis_status pad_to(aeg_pack_writer *w, uint64_t at, aegis_error *err)
+{
+    AEG_TRY(aeg_batch_flush(w->batch, err));
+    return aeg_sink_pad_to(w->sink, at, err);
 }
 
 /* Rows that fit the window at once; those that are gathered are there twice. */
@@ -152,6 +148,7 @@ static aegis_status write_matrix(aeg_pack_writer *w, const aeg_plan_tensor *t, a
         AEG_TRY(load_rows(w, m, first, n, &rows, err));
         for (uint64_t row = first; row < first + n; row += AEG_ROWS)
             AEG_TRY(put_block(w, m, &rows, first, (uint32_t)(row / AEG_ROWS), t->out, err));
+        AEG_TRY(aeg_batch_flush(w->batch, err));
         AEG_TRY(advance(w, n * aeg_plan_row_bytes(m->type, m->n_cols), err));
     }
     return AEGIS_OK;
@@ -226,13 +223,10 @@ aegis_status aeg_write_embed(aeg_pack_writer *w, aegis_error *err)
         w->window_used = 0;
         AEG_TRY(load_rows(w, m, first, n, &rows, err));
         for (uint64_t row = 0; row < n; row++) {
-            const aeg_rows at = aeg_rows_at(&rows, row);
-            uint8_t *dst = NULL;
-            AEG_TRY(aeg_sink_reserve(w->sink, (size_t)p->embed_row_bytes, &dst, err));
-            if (!aeg_embed_row_pack(&at, p->embed_out, dst))
-                return not_finite(m, first + row, err);
-            aeg_sink_commit(w->sink, (size_t)p->embed_row_bytes);
+            const aeg_batch_block k = { .rows = aeg_rows_at(&rows, row), .out = p->embed_out, .m = m, .row = first + row };
+            AEG_TRY(aeg_batch_put(w->batch, &k, err));
         }
+        AEG_TRY(aeg_batch_flush(w->batch, err));
         AEG_TRY(advance(w, n * aeg_plan_row_bytes(m->type, m->n_cols), err));
     }
     p->embed_xxh3 = aeg_sink_hash(w->sink);
@@ -268,18 +262,23 @@ static aegis_status load_chunk(aeg_pack_writer *w, uint32_t layer, uint32_t firs
 static aegis_status put_expert(aeg_pack_writer *w, const expert_chunk *c, const aeg_plan_layer *l, uint32_t index,
                                aegis_error *err)
 {
+    AEG_TRY(aeg_batch_flush(w->batch, err));
     const uint64_t start = aeg_sink_position(w->sink);
     aeg_rows rows[AEG_N_EXPERT_PARTS];
-    for (int part = 0; part < AEG_N_EXPERT_PARTS; part++)
+    aeg_source_matrix m[AEG_N_EXPERT_PARTS]; /* this expert's; all blocks are flushed before they go */
+    for (int part = 0; part < AEG_N_EXPERT_PARTS; part++) {
         rows[part] = aeg_rows_at(&c->rows[part], (uint64_t)index * c->step[part]);
-    for (uint32_t b = 0; b < aeg_row_blocks(c->m[AEG_EXPERT_GATE].n_rows); b++) {
-        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_GATE], &rows[AEG_EXPERT_GATE], 0, b, l->gate_up, err));
-        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_UP], &rows[AEG_EXPERT_UP], 0, b, l->gate_up, err));
+        m[part] = c->m[part];
+        m[part].row0 += (uint64_t)index * c->step[part];
     }
-    AEG_TRY(aeg_sink_pad_to(w->sink, start + w->plan->down_offset, err));
-    for (uint32_t b = 0; b < aeg_row_blocks(c->m[AEG_EXPERT_DOWN].n_rows); b++)
-        AEG_TRY(put_block(w, &c->m[AEG_EXPERT_DOWN], &rows[AEG_EXPERT_DOWN], 0, b, l->down, err));
-    return aeg_sink_pad_to(w->sink, start + w->plan->record_bytes, err);
+    for (uint32_t b = 0; b < aeg_row_blocks(m[AEG_EXPERT_GATE].n_rows); b++) {
+        AEG_TRY(put_block(w, &m[AEG_EXPERT_GATE], &rows[AEG_EXPERT_GATE], 0, b, l->gate_up, err));
+        AEG_TRY(put_block(w, &m[AEG_EXPERT_UP], &rows[AEG_EXPERT_UP], 0, b, l->gate_up, err));
+    }
+    AEG_TRY(pad_to(w, start + w->plan->down_offset, err));
+    for (uint32_t b = 0; b < aeg_row_blocks(m[AEG_EXPERT_DOWN].n_rows); b++)
+        AEG_TRY(put_block(w, &m[AEG_EXPERT_DOWN], &rows[AEG_EXPERT_DOWN], 0, b, l->down, err));
+    return pad_to(w, start + w->plan->record_bytes, err);
 }
 
 static aegis_status write_layer(aeg_pack_writer *w, uint32_t layer, aegis_error *err)

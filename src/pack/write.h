@@ -4,12 +4,14 @@
 #ifndef AEG_PACK_WRITE_H
 #define AEG_PACK_WRITE_H
 
+#include "pack/batch.h"
 #include "pack/plan.h"
 #include "pack/sink.h"
 
 typedef struct {
     aeg_plan *plan;             /* hashes are filled in */
     aeg_sink *sink;
+    aeg_batch *batch;           /* into the sink */
     const char *folder;         /* where the files go */
     uint8_t *window;            /* aligned, window_bytes: what is read lands here */
     size_t window_bytes, window_used;

@@ -108,6 +108,26 @@ static void rename_prefix(st_list *l, const char *from, const char *to)
         }
 }
 
+/* However many threads look for them, the first value that is not finite is the one that is told. */
+static void values_that_are_not_finite(void **state)
+{
+    (void)state;
+    static const uint16_t nan = 0x7fc0; /* bf16 */
+    st_list l = st_load(TINY_FILE);
+    st_item *up = st_get(&l, LM "layers.1.mlp.experts.down_proj");
+    uint8_t *data = st_room(up->n);
+    memcpy(data, up->data, up->n);
+    memcpy(data + up->n / 2, &nan, 2);
+    memcpy(data + up->n - 2, &nan, 2);
+    up->data = data;
+    const uint64_t n_rows = up->dim[0] * up->dim[1];
+    char part[300];
+    snprintf(part, sizeof part, "layers.1.mlp.experts.down_proj': a value near row %llu is not finite", (unsigned long long)(n_rows / 2));
+    write_all(&l);
+    fails(part);
+    st_free(&l);
+}
+
 static void prefixes(void **state)
 {
     (void)state;
@@ -334,7 +354,7 @@ static void missing_and_wrong_tensors_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes),
+        cmocka_unit_test(values_that_are_not_finite), cmocka_unit_test(prefixes),
         cmocka_unit_test(shards),
         cmocka_unit_test(one_tensor_per_expert),
         cmocka_unit_test(number_formats),

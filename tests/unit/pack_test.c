@@ -296,6 +296,32 @@ static void same_bytes_at_every_memory_ceiling(void **state)
     T_FAILS(aegis_pack(DEMO, t_path(t_folder(), "none"), &options, NULL, &err), &err, AEGIS_E_MEMORY, "memory");
 }
 
+/* Changing types is done by several threads: whoever makes a block, it lies at its place. */
+static void same_bytes_at_every_thread_count(void **state)
+{
+    (void)state;
+    static const struct { uint32_t n_threads; uint64_t memory; } ways[] = { { 2, 0 }, { 7, 9 << 20 }, { 40, 0 } };
+    static const char *const sources[] = { DEMO, TINY }, *const made[] = { "dense.bin", "embed.bin", "experts.bin", "manifest.json" };
+    for (size_t s = 0; s < sizeof sources / sizeof sources[0]; s++) {
+        aegis_error err = { 0 };
+        aegis_pack_options options = { .expert_bits = 3, .dense_bits = 8, .n_threads = 1 };
+        char first[4096];
+        snprintf(first, sizeof first, "%s/store", t_folder());
+        T_OK(aegis_pack(sources[s], first, &options, NULL, &err), &err);
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+            aegis_pack_result result = { 0 };
+            char dst[4096];
+            snprintf(dst, sizeof dst, "%s/store", t_folder());
+            options.n_threads = ways[w].n_threads;
+            options.memory_bytes = ways[w].memory;
+            T_OK(aegis_pack(sources[s], dst, &options, &result, &err), &err);
+            T_CHECK(result.peak_memory_bytes <= (ways[w].memory == 0 ? 300u << 20 : ways[w].memory));
+            for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+                T_CHECK(hash_file(first, made[i]) == hash_file(dst, made[i]));
+        }
+    }
+}
+
 static void flip(const char *path, size_t at, uint8_t mask)
 {
     FILE *f = fopen(path, "r+b");
@@ -392,6 +418,7 @@ int main(void)
         cmocka_unit_test(three_bits_from_four_follow_the_rule),
         cmocka_unit_test(store_of_the_demo_is_pinned),
         cmocka_unit_test(same_bytes_at_every_memory_ceiling),
+        cmocka_unit_test(same_bytes_at_every_thread_count),
         cmocka_unit_test(verify_sees_any_changed_byte),
         cmocka_unit_test(destinations_and_cancelling),
         cmocka_unit_test(show_describes_stores_and_sources),
