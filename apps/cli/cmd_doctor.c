@@ -38,7 +38,7 @@ static json_t *disk_json(const aeg_doctor_disk *k)
     return json_pack("{s:s, s:I, s:I, s:s, s:b, s:b, s:b, s:b, s:o, s:o, s:f, s:f, s:f, s:f, s:b}",
                      "path", k->path, "file_bytes", (json_int_t)k->file_bytes, "record_bytes",
                      (json_int_t)k->figure.record_bytes, "how", k->first.how, "direct", (int)k->first.direct, "io_uring",
-                     (int)k->uring, "registered_buffers", (int)k->first.registered, "temporary_file", (int)k->temporary,
+                     (int)k->uring, "registered_buffers", (int)k->registered, "temporary_file", (int)k->temporary,
                      "depths", depths, "bursts", bursts, "sequential_bytes_per_s", k->sequential_rate, "bytes_per_s",
                      k->figure.bytes_per_s, "burst_bytes_per_s", k->figure.burst_bytes_per_s, "burst_latency_s",
                      k->figure.burst_latency_s, "reread", (int)k->reread);
@@ -72,7 +72,7 @@ static void print_rates(const aeg_doctor *d)
         printf("\n  GB/s      ");
         for (uint32_t i = 0; i < AEG_DOCTOR_DEPTHS; i++)
             printf("%8.2f", k->depth_rate[i] * 1e-9);
-        printf("\n  together, then waited for: %.0f us + %.2f GB/s\n", k->figure.burst_latency_s * 1e6,
+        printf("\n  n reads submitted together take %.0f us + n x %s at %.2f GB/s\n", k->figure.burst_latency_s * 1e6, record,
                k->figure.burst_bytes_per_s * 1e-9);
     }
     printf("\nreads from memory\n  threads   ");
@@ -131,6 +131,6 @@ aegis_status aeg_cmd_doctor(aeg_cli *cli, aegis_error *err)
         return aeg_ui_print_json(doctor_json(&d), err);
     print_doctor(&d);
     if (d.kept)
-        printf("\nkept for plan and bench on this filesystem\n");
+        printf("\nkept for plan and bench: models on this filesystem with experts of about this size\n");
     return aeg_ui_flush(err);
 }

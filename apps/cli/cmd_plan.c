@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/size.h"
 #include "commands.h"
+#include "disk_figure.h"
 #include "measured.h"
 #include "model_source.h"
 #include "setup.h"
@@ -18,7 +19,7 @@ static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured,
     for (uint32_t i = 0; i < plan->n_accounts; i++)
         json_array_append_new(accounts, json_pack("{s:s, s:I}", "name", plan->accounts[i].name, "bytes",
                                                   (json_int_t)plan->accounts[i].bytes));
-    return json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:f, s:f}",
+    return json_pack("{s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f, s:b, s:f, s:f}",
                      "budget", (json_int_t)plan->budget_bytes, "fits", (int)plan->fits,
                      "minimum_budget", (json_int_t)plan->minimum_bytes, "total", (json_int_t)plan->total_bytes,
                      "all_resident", (json_int_t)plan->all_resident_bytes, "n_ctx", (json_int_t)plan->n_ctx,
@@ -26,23 +27,31 @@ static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured,
                      "expert_slots", (json_int_t)plan->expert_slots, "experts", (json_int_t)plan->n_experts_total,
                      "slot_bytes", (json_int_t)plan->slot_bytes, "chunk", (json_int_t)plan->chunk,
                      "threads", (json_int_t)plan->n_threads, "predicted_decode_tok_s", plan->predicted_decode_tok_s,
-                     "predicted_hit_rate", plan->predicted_hit_rate, "predicted_hidden", plan->predicted_hidden,
+                     "predicted_full_tok_s", plan->predicted_full_tok_s, "predicted_position",
+                     (json_int_t)plan->predicted_position, "predicted_hit_rate", plan->predicted_hit_rate, "predicted_hidden", plan->predicted_hidden,
                      "typical_hit_curve", (int)plan->typical_hit_curve, "disk_bytes_per_s", disk, "read_bandwidth",
                      measured->read_bytes_per_s);
 }
 
+/* `model` as it was given, so that the line can be copied. */
+static void print_no_prediction(const aegis_plan *plan, const aegis_options *options, const char *model)
+{
+    aeg_disk_figure other;
+    char measured[AEG_SIZE_TEXT], needed[AEG_SIZE_TEXT];
+    aeg_disk_figure_find(options->store, plan->slot_bytes, &other);
+    printf("decode speed is not predicted: ");
+    if (other.record_bytes != 0)
+        printf("the disk was measured with reads of %s, this model's are %s; ", aeg_size_format(measured, other.record_bytes),
+               aeg_size_format(needed, plan->slot_bytes));
+    printf("run `aegis doctor %s` first, or name a disk (--sim-disk 3GB/s)\n", model);
+}
+
 static void print_prediction(const aegis_plan *plan, const aegis_measured *measured, double disk)
 {
-    if (!plan->fits)
-        return;
-    if (plan->predicted_decode_tok_s <= 0) {
-        printf("decode speed is not predicted: aegis doctor MODEL measures the disk first (or --sim-disk RATE)\n");
-        return;
-    }
     if (plan->predicted_hit_rate >= 1)
         printf("predicted with all experts in memory");
     else
-        printf("predicted with %s hit curve: %.0f %% of the experts found, disk %.2f GB/s, %.0f %% of its time hidden",
+        printf("predicted with %s hit curve: %.0f %% of the experts found, disk %.2f GB/s, %.0f %% of the reading behind computing",
                plan->typical_hit_curve ? "a typical" : "the store's", 100 * plan->predicted_hit_rate, disk * 1e-9,
                100 * plan->predicted_hidden);
     printf(", memory reads %.1f GB/s\n", measured->read_bytes_per_s * 1e-9);
@@ -82,7 +91,10 @@ aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
         AEG_TRY(aeg_ui_print_json(plan_json(&plan, &options.measured, disk), err));
     } else {
         aeg_setup_print_plan(&plan, stdout);
-        print_prediction(&plan, &options.measured, disk);
+        if (plan.fits && plan.predicted_decode_tok_s > 0)
+            print_prediction(&plan, &options.measured, disk);
+        else if (plan.fits)
+            print_no_prediction(&plan, &options, cli->model != NULL ? cli->model : cli->args[0]);
         AEG_TRY(aeg_ui_flush(err));
     }
     return plan.fits ? AEGIS_OK : refuse(&plan, err);

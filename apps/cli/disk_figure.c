@@ -91,7 +91,7 @@ bool aeg_disk_figure_find(const char *path, uint64_t record_bytes, aeg_disk_figu
         found = true;
     }
     json_decref(root);
-    return found;
+    return found && distance(out->record_bytes, record_bytes) <= AEG_DISK_SIZE_FACTOR;
 }
 
 double aeg_disk_figure_bandwidth(void)

@@ -38,6 +38,7 @@ typedef struct {
     double burst_s[AEG_DOCTOR_BURSTS];      /* 1, 2, 4, 8 of them submitted together and waited for */
     double sequential_rate;
     bool reread;               /* the file has too few records for reading each once */
+    bool registered;           /* a piece of the engine's slots can be, and is read into */
     bool uring;                /* can be used */
     int uring_code;            /* errno of the refusal */
     aeg_disk_figure figure;

@@ -41,10 +41,10 @@ static void judge_reads(aeg_doctor *d)
     if (!k->uring)
         advise(item, AEG_DOCTOR_ADVICE, "Allow it (sysctl kernel.io_uring_disabled=0, or in the container's seccomp profile); "
                "until then a few threads read.");
-    item = add(d, "registered buffers", "%s", k->first.registered ? "yes" : "no");
-    if (!k->first.registered)
-        advise(item, AEG_DOCTOR_ADVICE, "Needs io_uring and room in the limit of locked memory: raise it (ulimit -l, or memlock "
-               "in /etc/security/limits.conf).");
+    item = add(d, "registered buffers", "%s", k->registered ? "yes" : "no: a piece of 16 MiB, as the engine's slots are registered, is refused");
+    if (!k->registered)
+        advise(item, AEG_DOCTOR_ADVICE, "Needs io_uring and locked memory as large as the expert slots: raise the limit (ulimit -l, or "
+               "memlock in /etc/security/limits.conf); until then reads cost more processor time.");
 }
 
 static void judge_disk(aeg_doctor *d)
@@ -77,7 +77,7 @@ static void judge_memory(aeg_doctor *d)
     if (m->available_bytes < SMALL_MEMORY)
         advise(item, AEG_DOCTOR_ADVICE, "Free memory or raise the cgroup's limit: large models need a budget of 2 GiB or more.");
     item = add(d, "locked memory", "%s", m->memlock_bytes == UINT64_MAX ? "no limit" : aeg_size_format(limit, m->memlock_bytes));
-    if (m->memlock_bytes < d->disk.figure.record_bytes && !d->disk.first.registered)
+    if (d->disk.measured && d->disk.uring && !d->disk.registered)
         advise(item, AEG_DOCTOR_ADVICE, "Raise the limit (ulimit -l) so that expert slots can be registered with the ring.");
     item = add(d, "huge pages", "%s", m->huge_pages[0] != '\0' ? m->huge_pages : "not known");
     if (strcmp(m->huge_pages, "never") == 0)

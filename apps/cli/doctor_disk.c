@@ -205,6 +205,15 @@ static void try_uring(aeg_doctor_disk *disk)
     disk->uring_code = disk->uring ? 0 : err.os_code;
 }
 
+/* As the engine does it: a whole piece of slots. A few records alone may be allowed where a piece is not. */
+static void try_registering(aeg_doctor_disk *disk, aegis_io io)
+{
+    aegis_probe_rate rate = { 0 };
+    const aegis_probe_reads one = { .path = disk->path, .record_bytes = disk->figure.record_bytes, .depth = 1, .stride = 1,
+                                    .max_reads = 1, .max_seconds = 1, .io = io, .buffer_bytes = AEGIS_PROBE_PIECE };
+    disk->registered = aegis_probe_disk(&one, &rate, NULL) == AEGIS_OK && rate.registered;
+}
+
 static aegis_status read_file(aeg_doctor_disk *disk, aegis_io io, aegis_error *err)
 {
     struct stat st;
@@ -223,6 +232,7 @@ static aegis_status read_file(aeg_doctor_disk *disk, aegis_io io, aegis_error *e
     if (getrandom(&w.what.first, sizeof w.what.first, 0) != sizeof w.what.first)
         w.what.first = (uint64_t)time(NULL);
     try_uring(disk);
+    try_registering(disk, io);
     AEG_TRY(read_records(disk, &w, err));
     AEG_TRY(read_sequential(disk, &w, err));
     disk->measured = true;

@@ -119,7 +119,9 @@ const aeg_command_info aeg_command_table[AEG_N_COMMANDS] = {
         "  aegis pack ~/models/Qwen3.6-35B-A3B-4bit /data/qwen.store\n"
         "  aegis pack SRC DST --expert-bits 3\n", 2, 2 },
     [AEG_CMD_PLAN] = { "plan", "MODEL --memory SIZE", "show what a budget is spent on, without loading",
-        "  aegis plan models/demo --memory 24MiB\n"
+        "  aegis plan models/demo --memory 32MiB\n"
+        "  aegis doctor MODEL && aegis plan MODEL --memory 4GiB     # with the speed to expect\n"
+        "  aegis plan MODEL --memory 4GiB --sim-disk 7GB/s          # on a disk you do not have\n"
         "  aegis plan MODEL --memory 8GiB -c 32768 --json\n", 0, 1 },
     [AEG_CMD_SHOW] = { "show", "MODEL", "describe a store or a model folder",
         "  aegis show models/demo\n", 0, 1 },
@@ -140,13 +142,14 @@ const aeg_command_info aeg_command_table[AEG_N_COMMANDS] = {
         "  aegis eval models/demo -f tests/data/eval.txt -c 512\n"
         "  aegis eval MODEL --ref reference.safetensors --json     # its own ids\n", 0, 1 },
     [AEG_CMD_BENCH] = { "bench", "MODEL", "measure prefill and decode",
-        "  aegis bench models/demo --memory 32MiB -pp 512 -tg 64 -r 3\n"
+        "  aegis bench models/demo --memory 32MiB -pp 512 -tg 64 -r 3     # docs/howto/measure.md explains the figures\n"
         "  aegis bench MODEL --record-routes R.routes --text answer.txt && aegis bench MODEL --replay R.routes --save-curve\n"
         "  aegis bench MODEL --memory 4GiB --prefetch off --ab '--prefetch auto'\n"
         "  aegis bench MODEL --memory 4GiB --sim-disk 7GB/s,80us --csv\n", 0, 1 },
     [AEG_CMD_DOCTOR] = { "doctor", "[MODEL|DIR]", "examine this machine: disk, memory, processor",
-        "  aegis doctor MODEL               # the disk as this model reads it; kept for plan and bench\n"
-        "  aegis doctor /data --json\n", 0, 1 },
+        "  aegis doctor MODEL               # the disk in reads of this model's size; kept for plan and bench\n"
+        "  aegis doctor /data --json        # the largest file there, in reads of 1.69 MiB\n"
+        "  aegis doctor                     # the same with a temporary file of 256 MiB in the cache folder\n", 0, 1 },
     [AEG_CMD_VERSION] = { "version", "", "version and commit", "", 0, 0 },
     [AEG_CMD_COMPLETION] = { "completion", "bash|zsh|fish", "print a completion script",
         "  source <(aegis completion bash)\n"

@@ -168,7 +168,8 @@ void aeg_setup_print_plan(const aegis_plan *plan, void *file)
     fprintf(out, ", all resident %s\n", aeg_size_format(text, plan->all_resident_bytes));
     fprintf(out, "largest context at this budget: %u tokens\n", plan->max_n_ctx);
     if (plan->predicted_decode_tok_s > 0)
-        fprintf(out, "predicted decode: %.1f tokens/s\n", plan->predicted_decode_tok_s);
+        fprintf(out, "predicted decode: %.1f tokens/s after %u tokens, %.1f at the end of the context\n", plan->predicted_decode_tok_s,
+                plan->predicted_position, plan->predicted_full_tok_s);
 }
 
 double aeg_setup_rate(uint64_t n, uint64_t ns) { return ns == 0 ? 0 : (double)n * 1e9 / (double)ns; }

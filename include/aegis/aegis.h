@@ -70,6 +70,8 @@ typedef struct {
     uint32_t expert_slots, n_experts_total;
     uint64_t slot_bytes;
     double predicted_decode_tok_s; /* 0: no disk figure or read bandwidth known yet */
+    uint32_t predicted_position; /* the context length that it was predicted for: the keys and values read, and */
+    double predicted_full_tok_s; /* the same at the end of the context */
     double predicted_hit_rate;   /* that it was predicted with */
     double predicted_hidden;     /* share of the reading time behind computing */
     bool typical_hit_curve;      /* the store has no measured hit curve */

@@ -2,7 +2,7 @@
 /* probe.h - what this machine gives the engine, measured with the engine's own parts. For `aegis doctor`.
  *
  * Reads go through the same back ends as expert records do and leave nothing behind. Thread: any; blocking.
- * Memory: depth * record_bytes for the time of the call.
+ * Memory: depth * record_bytes, or buffer_bytes, for the time of the call.
  */
 #ifndef AEGIS_PROBE_H
 #define AEGIS_PROBE_H
@@ -19,6 +19,7 @@ typedef struct {
     bool together;           /* submit `depth` reads, wait for all of them, and so on; else keep `depth` in flight */
     uint64_t first, stride;  /* read i is record (first + i * stride) modulo the records of the file; stride coprime to
                               * their number visits each once before any twice */
+    uint64_t buffer_bytes;   /* of the region that is registered; 0, or less than `depth` records: those */
     uint32_t max_reads;      /* stop after as many, or */
     double max_seconds;      /* after this time */
     aegis_io io;             /* AUTO, URING or PREAD */
@@ -35,6 +36,9 @@ typedef struct {
 /* AEGIS_E_IO: the file cannot be opened or read, or the back end is refused (os_code says why); AEGIS_E_USAGE: the file
  * is shorter than one record, or a number is out of range. */
 aegis_status aegis_probe_disk(const aegis_probe_reads *what, aegis_probe_rate *out, aegis_error *err);
+
+/* The engine registers its slots with io_uring in pieces of this size: a smaller region may be allowed where a piece is not. */
+enum { AEGIS_PROBE_PIECE = 16 << 20 };
 
 /* Records of record_bytes in a file of this size. */
 static inline uint64_t aegis_probe_records(uint64_t file_bytes, uint64_t record_bytes)

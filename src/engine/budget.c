@@ -122,7 +122,8 @@ aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err)
         AEG_TRY(choose_slots(e, chunk, &n_slots, err));
     AEG_TRY(measure(e, chunk, n_slots, &total, err));
     describe(e);
-    aeg_engine_predict(e);
+    if (e->plan.fits) /* what cannot be opened has no speed */
+        aeg_engine_predict(e);
     return AEGIS_OK;
 }
 

@@ -50,7 +50,7 @@ void aeg_engine_predict(aegis_engine *e)
         p->predicted_hit_rate = aeg_predict_typical_hit_rate(p->expert_slots, p->n_experts_total);
     const uint32_t position = m->position != 0 ? m->position : AEG_MIN((uint32_t)TYPICAL_POSITION, p->n_ctx);
     const uint64_t uses = (uint64_t)aeg_moe_layers(hp) * hp->top_k;
-    const aeg_predict_inputs in = {
+    aeg_predict_inputs in = {
         .n_layers = aeg_moe_layers(hp), .top_k = hp->top_k, .dense_bytes = t.dense_bytes, .shared_bytes = t.shared_bytes,
         .state_bytes = t.state_bytes + position * t.kv_position_bytes,
         .expert_bytes = uses > 0 ? t.expert_bytes / uses : 0, .record_bytes = t.record_bytes,
@@ -59,6 +59,9 @@ void aeg_engine_predict(aegis_engine *e)
         .disk_latency_s = sim ? e->settings.sim_latency_s : m->disk_latency_s,
     };
     const aeg_prediction out = aeg_predict(&in);
+    in.state_bytes = t.state_bytes + p->n_ctx * t.kv_position_bytes;
+    p->predicted_position = position;
+    p->predicted_full_tok_s = aeg_predict(&in).tok_s;
     p->predicted_decode_tok_s = out.tok_s;
     p->predicted_hidden = out.hidden;
 }

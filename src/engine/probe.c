@@ -47,13 +47,13 @@ static aegis_status check(const aegis_probe_reads *w, uint64_t *n_records, aegis
 static aegis_status open_probe(probe *p, aegis_error *err)
 {
     const aegis_probe_reads *w = p->what;
-    const uint64_t bytes = (uint64_t)w->depth * w->record_bytes;
+    const uint64_t bytes = aeg_align_up(AEG_MAX((uint64_t)w->depth * w->record_bytes, w->buffer_bytes), AEG_PAGE);
     AEG_TRY(aeg_arena_map(&p->buffer, "probe", bytes + MAX_BATCHES * sizeof *p->batches, bytes >= 64u << 20, err));
     p->batches = (uint64_t *)(void *)(p->buffer.base + bytes); /* records are whole pages */
     const aeg_io_config cfg = { .kind = w->io == AEGIS_IO_URING ? AEG_IO_URING : w->io == AEGIS_IO_PREAD ? AEG_IO_PREAD
                                 : AEG_IO_AUTO,
                                 .depth = w->depth, .n_files = 1, .paths = { w->path }, .buffer = p->buffer.base,
-                                .buffer_bytes = bytes };
+                                .buffer_bytes = bytes, .buffer_unit = w->record_bytes };
     aeg_arena measure = aeg_arena_measure("probe");
     AEG_TRY(aeg_io_open(&p->io, &measure, &cfg, err));
     AEG_TRY(aeg_arena_map(&p->arena, "probe", measure.used, false, err));

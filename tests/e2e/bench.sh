@@ -105,6 +105,7 @@ expect 2 "two models" $AEGIS doctor "$model" -m "$model"
 
 # --- prediction ---------------------------------------------------------------------------------------
 expect 0 "plan with a figure" $AEGIS plan "$model" --memory "$small" --json
+json "j['predicted_position'] == 512 and 0 < j['predicted_full_tok_s'] < j['predicted_decode_tok_s']"
 json "j['predicted_decode_tok_s'] > 0 and 0 < j['predicted_hit_rate'] < 1 and j['typical_hit_curve'] is True and j['disk_bytes_per_s'] > 0"
 expect 0 "plan in words" $AEGIS plan "$model" --memory "$small"
 answers "predicted with a typical hit curve"
@@ -116,10 +117,27 @@ expect 0 "plan all resident" $AEGIS plan "$model" --memory 1GiB
 answers "all experts in memory"
 bench --memory "$small" --json
 json "j['bound_tok_s'] > 0 and j['predicted_decode_tok_s'] > 0"
+expect 3 "no prediction of what does not fit" $AEGIS plan "$model" --memory 1MiB --json
+json "j['predicted_decode_tok_s'] == 0 and j['fits'] is False"
+python3 - << 'PY' || fail "a figure for reads of another size"
+import json
+path = 'cache/aegis/doctor.json'
+kept = json.load(open(path))
+for disk in kept['disks'].values():
+    for size in list(disk):
+        figure = disk.pop(size)
+        figure['record_bytes'] *= 8
+        disk[str(figure['record_bytes'])] = figure
+json.dump(kept, open(path, 'w'))
+PY
+expect 0 "plan with a figure for other reads" $AEGIS plan "$model" --memory "$small"
+answers "measured with reads of"
+expect 0 "its numbers" $AEGIS plan "$model" --memory "$small" --json
+json "j['predicted_decode_tok_s'] == 0 and j['disk_bytes_per_s'] == 0"
 rm cache/aegis/doctor.json
 expect 0 "plan without a figure" $AEGIS plan "$model" --memory "$small" --json
 json "j['predicted_decode_tok_s'] == 0"
 echo "{}" > cache/aegis/doctor.json
 expect 0 "plan with another file" $AEGIS plan "$model" --memory "$small"
-answers "aegis doctor MODEL"
+answers "aegis doctor $model"
 finish
