@@ -132,6 +132,7 @@ static aegis_status write_transposed(aeg_pack_writer *w, const aeg_plan_tensor *
         out.weight = room;
         for (uint32_t b = 0; b < rows / AEG_ROWS; b++)
             AEG_TRY(put_block(w, &made, &out, 0, b, t->out, err));
+        AEG_TRY(aeg_batch_flush(w->batch, err));
         AEG_TRY(advance(w, m->n_cols * aeg_plan_row_bytes(m->type, rows), err));
     }
     return AEGIS_OK;
