@@ -252,8 +252,7 @@ aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aeg
     return find_matrix(names, module, false, h->vocab_size, out, err);
 }
 
-/* q|k|v, z, b or a of a model that weaves them by key head: in_proj_qkvz has q, k, then v and z of the value heads that read
- * this key head; in_proj_ba b and a of these. *found stays false where the tensors are separate. */
+/* q|k|v, z, b or a of a model that weaves them by key head. *found stays false where the tensors are separate. */
 static aegis_status find_woven(const aeg_names *names, const aeg_layout_entry *e, aeg_source_matrix *m, bool *found,
                                aegis_error *err)
 {
@@ -265,20 +264,9 @@ static aegis_status find_woven(const aeg_names *names, const aeg_layout_entry *e
     snprintf(module, sizeof module, "%slayers.%u.linear_attn.%s", names->prefix, e->layer, gates ? "in_proj_ba" : "in_proj_qkvz");
     if (find2(names->st, module, ".weight") == NULL)
         return AEGIS_OK;
-    const uint32_t ratio = h->gdn_v_heads / h->gdn_k_heads, k = h->gdn_k_dim, v = ratio * h->gdn_v_dim;
-    aeg_row_order *o = &m->order;
-    *o = (aeg_row_order){ .n_segments = 1, .n_groups = h->gdn_k_heads, .stride = gates ? 2 * ratio : 2 * k + 2 * v };
-    switch (e->part) {
-    case AEG_PART_GDN_QKV:
-        *o = (aeg_row_order){ .n_segments = 3, .n_groups = o->n_groups, .stride = o->stride,
-                              .segment = { { 0, k }, { k, k }, { 2 * k, v } } };
-        break;
-    case AEG_PART_GDN_Z: o->segment[0].offset = 2 * k + v, o->segment[0].run = v; break;
-    case AEG_PART_GDN_B: o->segment[0].run = ratio; break;
-    default: o->segment[0].offset = ratio, o->segment[0].run = ratio; break;
-    }
+    m->order = aeg_names_woven(h, e->part);
     *found = true;
-    return find_matrix(names, module, false, (uint64_t)o->n_groups * o->stride, m, err);
+    return find_matrix(names, module, false, (uint64_t)m->order.n_groups * m->order.stride, m, err);
 }
 
 /* K_b or V_b of a model that keeps both of a head together, as kv_b_proj: qk_nope rows of keys, then v_dim of values, all of
@@ -300,30 +288,6 @@ static aegis_status find_kv_b(const aeg_names *names, const aeg_layout_entry *e,
     AEG_TRY(find_matrix(names, module, false, (uint64_t)h->n_heads * m->order.stride, m, err));
     m->n_cols = n_cols;
     return AEGIS_OK;
-}
-
-void aeg_names_split_kv_b(const aeg_hparams *h, aeg_part part, aeg_source_matrix *m)
-{
-    const bool keys = part == AEG_PART_MLA_K_B;
-    m->transposed = keys;
-    m->order = (aeg_row_order){ .n_segments = 1, .n_groups = h->n_heads, .stride = h->qk_nope + h->v_dim,
-                                .segment = { { keys ? 0 : h->qk_nope, keys ? h->qk_nope : h->v_dim } } };
-}
-
-uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n)
-{
-    const aeg_row_order *o = &m->order;
-    uint32_t at = row;
-    if (o->n_segments == 0) {
-        *n = m->n_rows - row;
-        return m->row0 + row;
-    }
-    uint32_t s = 0;
-    for (; at >= o->n_groups * o->segment[s].run; s++)
-        at -= o->n_groups * o->segment[s].run;
-    const uint32_t run = o->segment[s].run;
-    *n = run - at % run;
-    return (uint64_t)(at / run) * o->stride + o->segment[s].offset + at % run;
 }
 
 aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *entry, aeg_source_matrix *out,

@@ -53,6 +53,10 @@ typedef struct {
 /* Order and transposition of K_b or V_b in a matrix that has both: order and transposed of m, which has the entry's shape. */
 void aeg_names_split_kv_b(const aeg_hparams *h, aeg_part part, aeg_source_matrix *m);
 
+/* Order of q|k|v, z, b or a in a matrix that has them woven by key head: q, k, then v and z of the value heads that read this
+ * key head; or b and a of these. part: AEG_PART_GDN_QKV, _Z, _B, _A. */
+aeg_row_order aeg_names_woven(const aeg_hparams *h, aeg_part part);
+
 /* The source row of row `row`; *n: how many rows from it on follow each other there. row < n_rows. */
 uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n);
 

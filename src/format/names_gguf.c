@@ -58,7 +58,8 @@ static const char *const part_names[AEG_N_PARTS][ALTERNATIVES] = {
 
 static const char *const expert_names[AEG_N_EXPERT_PARTS] = { "ffn_gate_exps.weight", "ffn_up_exps.weight",
                                                               "ffn_down_exps.weight" };
-static const char fused_experts[] = "ffn_gate_up_exps.weight", fused_qkv[] = "attn_qkv.weight", fused_kv_b[] = "attn_kv_b.weight";
+static const char fused_experts[] = "ffn_gate_up_exps.weight", fused_qkv[] = "attn_qkv.weight", fused_kv_b[] = "attn_kv_b.weight",
+                  woven_ba[] = "ssm_ba.weight", woven_qkvz[] = "ssm_in.weight";
 
 /* --- types ------------------------------------------------------------------------------------------------------- */
 
@@ -164,6 +165,14 @@ static aegis_status from_fused_kv_b(const aeg_names *names, const aeg_layout_ent
     return AEGIS_OK;
 }
 
+/* qwen3next keeps b and a woven by key head, older files q, k, v and z too. */
+static const aeg_tensor *find_woven(const aeg_names *names, const aeg_layout_entry *e)
+{
+    if (e->part == AEG_PART_GDN_B || e->part == AEG_PART_GDN_A)
+        return find(names, e->layer, woven_ba);
+    return e->part == AEG_PART_GDN_QKV || e->part == AEG_PART_GDN_Z ? find(names, e->layer, woven_qkvz) : NULL;
+}
+
 aegis_status aeg_names_gguf_matrix(const aeg_names *names, const aeg_layout_entry *e, aeg_source_matrix *out, aegis_error *err)
 {
     const aeg_tensor *t = find_part(names, e), *fused = NULL;
@@ -178,6 +187,12 @@ aegis_status aeg_names_gguf_matrix(const aeg_names *names, const aeg_layout_entr
         fused = find(names, e->layer, fused_kv_b);
     if (fused != NULL)
         return from_fused_kv_b(names, e, fused, out, err);
+    if (t == NULL)
+        fused = find_woven(names, e);
+    if (fused != NULL) {
+        out->order = aeg_names_woven(&names->config->hparams, e->part);
+        return use(fused, (uint64_t)out->order.n_groups * out->order.stride, 0, out, err);
+    }
     return t == NULL ? missing(e->layer, part_names[e->part][0], err) : use(t, e->n_rows, 0, out, err);
 }
 
@@ -249,7 +264,8 @@ static bool known_in_block(const char *name)
     for (int i = 0; i < AEG_N_EXPERT_PARTS; i++)
         if (strcmp(expert_names[i], name) == 0)
             return true;
-    return strcmp(name, fused_experts) == 0 || strcmp(name, fused_qkv) == 0 || strcmp(name, fused_kv_b) == 0;
+    return strcmp(name, fused_experts) == 0 || strcmp(name, fused_qkv) == 0 || strcmp(name, fused_kv_b) == 0 ||
+           strcmp(name, woven_ba) == 0 || strcmp(name, woven_qkvz) == 0;
 }
 
 aegis_status aeg_names_gguf_check_unused(const aeg_names *names, aegis_error *err)
