@@ -219,6 +219,33 @@ static void a_shorter_request_sees_nothing_of_the_one_before(void **state)
         }
 }
 
+/* Decoding walks a long context in rounds, prefill in one go: the same bits. 4096 positions are a round. */
+static void a_step_behind_a_long_context_equals_prefill(void **state)
+{
+    (void)state;
+    enum { N = 4700 };
+    static uint32_t ids[N];
+    static float stepped[4096];
+    aegis_options o = t_engine_options(T_STORE_XING4);
+    aegis_error err;
+    aegis_info info;
+    o.n_ctx = N;
+    o.chunk = 512;
+    aegis_engine *e = t_engine_open(&o);
+    aegis_engine_info(e, &info);
+    for (uint32_t i = 0; i < N; i++)
+        ids[i] = (i * 2654435761u + 12345u) % info.vocab_size;
+    T_OK(aegis_session_sync(e, ids, N - 1, NULL, NULL, &err), &err);
+    T_OK(aegis_session_step(e, ids[N - 1], &err), &err);
+    memcpy(stepped, aegis_session_logits(e), info.vocab_size * sizeof(float));
+    ids[0] ^= 1; /* start anew */
+    T_OK(aegis_session_sync(e, ids, 2, NULL, NULL, &err), &err);
+    ids[0] ^= 1;
+    T_OK(aegis_session_sync(e, ids, N, NULL, NULL, &err), &err);
+    T_CHECK(memcmp(stepped, aegis_session_logits(e), info.vocab_size * sizeof(float)) == 0);
+    aegis_engine_close(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +254,7 @@ int main(void)
         cmocka_unit_test(latent_models_match_golden_in_chunks_of_96),
         cmocka_unit_test(cache_types_cost_what_they_should),
         cmocka_unit_test(other_cache_types_are_refused_by_name),
+        cmocka_unit_test(a_step_behind_a_long_context_equals_prefill),
         cmocka_unit_test(a_shorter_request_sees_nothing_of_the_one_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,9 @@
 /* Queries that share the fetch of a block in prefill: enough to hide it, few enough for the second-level cache. */
 enum { TILE_TOKENS = 8, TILE_ROWS = 64 };
 
+/* Blocks that a decode step has in flight: units enough for every thread, and 4096 positions at least. */
+enum { ROUND_BLOCKS = 16, UNITS_PER_THREAD = 8 };
+
 static uint32_t n_blocks(uint32_t n_pos) { return (n_pos + AEG_ATTN_BLOCK - 1) / AEG_ATTN_BLOCK; }
 
 void aeg_attend_scratch_init(aeg_attend_scratch *s, aeg_arena *arena, const aeg_kv_config *kv, uint32_t n_heads,
@@ -17,19 +20,24 @@ void aeg_attend_scratch_init(aeg_attend_scratch *s, aeg_arena *arena, const aeg_
     const uint32_t n_rep = n_heads / kv->n_kv_heads, most = AEG_MAX(1u, (uint32_t)TILE_ROWS / n_rep);
     const uint32_t tile = AEG_MIN(AEG_MIN((uint32_t)TILE_TOKENS, most), chunk);
     s->tile_rows = tile * n_rep;
-    const uint64_t n_parts = AEG_MAX((uint64_t)n_threads * s->tile_rows, (uint64_t)n_heads * n_blocks(kv->n_ctx));
+    s->round_blocks = AEG_MAX((uint32_t)ROUND_BLOCKS, (n_threads * UNITS_PER_THREAD + kv->n_kv_heads - 1) / kv->n_kv_heads);
+    s->round_blocks = AEG_MIN(s->round_blocks, n_blocks(kv->n_ctx));
+    const uint64_t n_parts = AEG_MAX((uint64_t)n_threads * s->tile_rows, (uint64_t)n_heads * s->round_blocks);
+    const uint64_t n_running = AEG_MAX((uint64_t)n_threads * s->tile_rows, (uint64_t)n_heads);
     s->part_m = AEG_ARENA_ARRAY(arena, float, n_parts);
     s->part_l = AEG_ARENA_ARRAY(arena, float, n_parts);
     s->part_acc = AEG_ARENA_ARRAY(arena, float, n_parts * aeg_kv_value_dim(kv));
-    s->run_m = AEG_ARENA_ARRAY(arena, float, (uint64_t)n_threads * s->tile_rows);
-    s->run_l = AEG_ARENA_ARRAY(arena, float, (uint64_t)n_threads * s->tile_rows);
+    s->run_m = AEG_ARENA_ARRAY(arena, float, n_running);
+    s->run_l = AEG_ARENA_ARRAY(arena, float, n_running);
     s->scratch_bytes = aeg_align_up(aeg_attn_scratch_bytes(kv->kind, tile, n_rep, aeg_kv_code_dim(kv)), AEG_CACHE_LINE);
     s->scratch = aeg_arena_alloc(arena, n_threads * s->scratch_bytes, AEG_CACHE_LINE);
 }
 
 typedef struct {
     const aeg_attend_args *a;
-    uint32_t n_kv_heads, n_rep, row_dim, value_dim, n_blocks; /* row_dim: numbers or codes of a query */
+    uint32_t n_kv_heads, n_rep, row_dim, value_dim; /* row_dim: numbers or codes of a query */
+    uint32_t first_block, n_blocks; /* decode: of this round */
+    bool first_round, last_round;
     bool latent_codes;
     uint32_t tile, n_tiles;         /* prefill: tokens of a tile, tiles of the chunk */
 } attend_job;
@@ -130,7 +138,7 @@ static void run_blocks(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const attend_job *j = ctx;
     for (uint32_t unit = begin; unit < end; unit++)
-        run_block(j, 0, 1, unit / j->n_blocks, unit % j->n_blocks, (size_t)unit * j->n_rep, thread);
+        run_block(j, 0, 1, unit / j->n_blocks, j->first_block + unit % j->n_blocks, (size_t)unit * j->n_rep, thread);
 }
 
 /* Units are query heads. */
@@ -138,11 +146,13 @@ static void merge_heads(void *ctx, uint32_t begin, uint32_t end, uint32_t thread
 {
     const attend_job *j = ctx;
     for (uint32_t head = begin; head < end; head++) {
-        float m, l, *o = result(j, 0, head);
-        start_head(j, &m, &l, o);
+        float *m = &j->a->s->run_m[head], *l = &j->a->s->run_l[head], *o = result(j, 0, head);
+        if (j->first_round)
+            start_head(j, m, l, o);
         for (uint32_t b = 0; b < j->n_blocks; b++)
-            merge_part(j, &m, &l, o, (size_t)(head / j->n_rep * j->n_blocks + b) * j->n_rep + head % j->n_rep);
-        finish_head(j, l, 0, head, o, thread);
+            merge_part(j, m, l, o, (size_t)(head / j->n_rep * j->n_blocks + b) * j->n_rep + head % j->n_rep);
+        if (j->last_round)
+            finish_head(j, *l, 0, head, o, thread);
     }
 }
 
@@ -155,15 +165,27 @@ static void choose_tile(attend_job *j)
     j->n_tiles = (j->a->n + j->tile - 1) / j->tile;
 }
 
+/* One token: rounds of blocks, each merged in order behind the one before. */
+static void decode(attend_job *j)
+{
+    const uint32_t all = n_blocks(j->a->pos0 + 1);
+    for (j->first_block = 0; j->first_block < all; j->first_block += j->n_blocks) {
+        j->n_blocks = AEG_MIN(j->a->s->round_blocks, all - j->first_block);
+        j->first_round = j->first_block == 0;
+        j->last_round = j->first_block + j->n_blocks == all;
+        aeg_team_run(j->a->c->team, j->n_kv_heads * j->n_blocks, run_blocks, j);
+        aeg_team_run(j->a->c->team, j->a->n_heads, merge_heads, j);
+    }
+}
+
 void aeg_attend(const aeg_attend_args *a)
 {
     const aeg_kv_config *kv = &a->kv->cfg;
     attend_job job = { .a = a, .n_kv_heads = kv->n_kv_heads, .n_rep = a->n_heads / kv->n_kv_heads,
                        .row_dim = a->q_codes != NULL ? aeg_kv_code_dim(kv) : kv->head_dim,
-                       .latent_codes = a->q_codes != NULL && kv->latent != 0, .value_dim = aeg_kv_value_dim(kv), .n_blocks = n_blocks(a->pos0 + a->n) };
+                       .latent_codes = a->q_codes != NULL && kv->latent != 0, .value_dim = aeg_kv_value_dim(kv) };
     if (a->n == 1) {
-        aeg_team_run(a->c->team, job.n_kv_heads * job.n_blocks, run_blocks, &job);
-        aeg_team_run(a->c->team, a->n_heads, merge_heads, &job);
+        decode(&job);
     } else {
         choose_tile(&job);
         aeg_team_run(a->c->team, job.n_tiles * job.n_kv_heads, run_tiles, &job);

@@ -4,7 +4,7 @@
  * Positions are walked in fixed blocks of AEG_ATTN_BLOCK absolute positions that are merged in order, so the bits depend
  * neither on the chunk nor on the threads. A block is fetched (and its codes expanded) once for all query heads of
  * its KV head, and in prefill for some tokens; decode gives blocks to threads, so that one token uses every core at long
- * contexts. The rows of the chunk itself must be in the cache.
+ * contexts, some blocks at a time, so that its partial results do not grow with the context. The rows of the chunk itself must be in the cache.
  */
 #ifndef AEG_MODEL_BLOCKS_ATTEND_H
 #define AEG_MODEL_BLOCKS_ATTEND_H
@@ -15,8 +15,9 @@
 /* Partial results of queries in flight. */
 typedef struct {
     uint32_t tile_rows;    /* queries of a prefill tile: tokens * n_rep */
+    uint32_t round_blocks; /* blocks of positions that a decode step has in flight */
     float *part_m, *part_l, *part_acc;
-    float *run_m, *run_l;  /* [threads][tile_rows]: prefill, while blocks are merged */
+    float *run_m, *run_l;  /* while blocks are merged: prefill [threads][tile_rows], decode [n_heads] */
     uint8_t *scratch;      /* [threads][scratch_bytes] of the kernels */
     size_t scratch_bytes;
 } aeg_attend_scratch;
