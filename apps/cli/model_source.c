@@ -65,7 +65,8 @@ static aegis_status hash_folder(const char *folder, uint64_t *hash, uint32_t *n_
     while ((entry = readdir(dir)) != NULL) {
         const char *name = entry->d_name;
         struct stat st;
-        if (!ends_with(name, ".safetensors") && !ends_with(name, ".json") && !ends_with(name, ".jinja"))
+        if (!ends_with(name, ".safetensors") && !ends_with(name, ".json") && !ends_with(name, ".jinja") &&
+            !ends_with(name, ".model"))
             continue;
         if (fstatat(dirfd(dir), name, &st, 0) != 0 || !S_ISREG(st.st_mode))
             continue;

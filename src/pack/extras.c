@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_gguf.h"
+#include "text/tokenizer_spm.h"
 
 enum { MAX_SMALL = 16 << 20 };
 
@@ -62,9 +63,13 @@ static aegis_status write_tokenizer(aeg_extras *x, const char *config, size_t co
     size_t n, table_n = 0;
     uint8_t *table = NULL;
     AEG_TRY(read_optional(x, x->tokenizer_dir, "tokenizer.json", AEG_TOKENIZER_MAX_JSON, &text, &n, err));
+    const bool json = text != NULL;
+    if (!json)
+        AEG_TRY(read_optional(x, x->tokenizer_dir, "tokenizer.model", AEG_TOKENIZER_MAX_JSON, &text, &n, err));
     if (text == NULL)
         return AEGIS_OK;
-    aegis_status status = aeg_tokenizer_compile(text, n, config, config_n, &table, &table_n, x->memory, err);
+    aegis_status status = json ? aeg_tokenizer_compile(text, n, config, config_n, &table, &table_n, x->memory, err)
+                               : aeg_tokenizer_compile_spm((const uint8_t *)text, n, config, config_n, &table, &table_n, x->memory, err);
     aeg_free(x->memory, text);
     if (status == AEGIS_OK)
         status = put(x, "tokenizer.bin", table, table_n, err);
@@ -175,6 +180,7 @@ uint64_t aeg_extras_estimate(const char *src, const char *tokenizer_dir, const a
     if (tokenizer_dir == NULL)
         return estimate_gguf(gguf);
     return size_of(src, "config.json") + size_of(tokenizer_dir, "tokenizer.json") +
+           8 * size_of(tokenizer_dir, "tokenizer.model") +
            size_of(tokenizer_dir, "tokenizer_config.json") + size_of(tokenizer_dir, "chat_template.jinja") +
            size_of(tokenizer_dir, "preprocessor_config.json");
 }

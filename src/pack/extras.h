@@ -9,7 +9,7 @@
 typedef struct {
     const char *folder;        /* where they go */
     const char *src;           /* folder of config.json; unused with gguf */
-    const char *tokenizer_dir; /* tokenizer.json, tokenizer_config.json, chat_template.*, preprocessor_config.json; NULL: they
+    const char *tokenizer_dir; /* tokenizer.json or .model, tokenizer_config.json, chat_template.*, preprocessor_config.json; NULL: they
                                 * are in the metadata of gguf */
     const aeg_gguf *gguf;      /* NULL: the source is a folder */
     aeg_sink *sink;

@@ -214,17 +214,6 @@ static aegis_status byte_level(reader *r)
 
 /* --- BPE by scores ----------------------------------------------------------------------------------------------------- */
 
-/* Xing4.0 does not register all of its control tokens: the text of these is ordinary text (its tokenizer's rule). */
-static bool registered(const reader *r, aeg_gguf_text t)
-{
-    aeg_gguf_text arch = { 0 };
-    if (aeg_gguf_string(r->g, "general.architecture", &arch, NULL, NULL) != AEGIS_OK || !aeg_gguf_text_is(arch, "xing4_0"))
-        return true;
-    static const char control[] = "<_control";
-    return !aeg_gguf_text_is(t, "<_observation>") && !aeg_gguf_text_is(t, "<_sep>") &&
-           (t.n < sizeof control || memcmp(t.p, control, sizeof control - 1) != 0);
-}
-
 static aegis_status by_score(reader *r)
 {
     aeg_score_piece *pieces = aeg_calloc(r->memory, r->s.n_tokens, sizeof *pieces);
@@ -238,7 +227,8 @@ static aegis_status by_score(reader *r)
         double score = 0;
         aeg_gguf_number_at(r->scores, i, &score);
         pieces[i] = (aeg_score_piece){ .text = (const uint8_t *)r->spelling[i].p, .n = (uint32_t)r->spelling[i].n,
-                                       .score = (float)score, .type = type_of(r, i), .registered = registered(r, r->spelling[i]) };
+                                       .score = (float)score, .type = type_of(r, i),
+                                       .registered = aeg_score_registered((const uint8_t *)r->spelling[i].p, r->spelling[i].n) };
     }
     if (status == AEGIS_OK)
         status = aeg_gguf_bool(r->g, KEY "add_space_prefix", &space, NULL, r->err);

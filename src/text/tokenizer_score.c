@@ -9,6 +9,16 @@
 #include "text/tokenizer_gguf.h"
 #include "text/utf8.h"
 
+bool aeg_score_registered(const uint8_t *text, size_t n)
+{
+    static const char *const silent[] = { "<_observation>", "<_sep>" };
+    static const char control[] = "<_control";
+    for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++)
+        if (strlen(silent[i]) == n && memcmp(silent[i], text, n) == 0)
+            return false;
+    return n < sizeof control || memcmp(text, control, sizeof control - 1) != 0;
+}
+
 typedef struct {
     aeg_tokenizer_source *s;
     const aeg_score_piece *pieces;

@@ -20,6 +20,10 @@ typedef struct {
     bool registered;     /* a control piece that is found in text; the others decode to nothing */
 } aeg_score_piece;
 
+/* Is a control piece of this name found in text? A file does not say. Xing4.0 registers all but <_observation>, <_sep> and
+ * <_control1> and up, whose text is ordinary text (its tokenizer's rule); no other vocabulary has such names. */
+bool aeg_score_registered(const uint8_t *text, size_t n);
+
 /* Fill s: tokens [s->n_tokens] and added (as many) have room and are zeroed, merges are allocated (s->merges is to be freed whatever
  * comes back). `pool`: room for all texts, kept as long as s. `space`: a text begins with a space of its own.
  * AEGIS_E_MODEL: byte pieces are missing or a piece has a character that is no piece. */

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_gguf.h"
+#include "text/tokenizer_spm.h"
 #include "support/gguf_write.h"
 
 static const char data_folder[] = AEGIS_SOURCE_DIR "/tests/data/gguf";
@@ -40,6 +41,20 @@ static void open_file(opened *o, const char *path)
     T_OK(aeg_tokenizer_open(&o->tok, o->table, o->n, &o->memory, &err), &err);
 }
 
+static const char xing4_config[] = "{\"bos_token\": \"<_start>\", \"eos_token\": {\"content\": \"<_end>\"}, \"pad_token\": \"<_pad>\"}";
+
+static void open_spm(opened *o, const char *path)
+{
+    aegis_error err = { 0 };
+    size_t n;
+    *o = (opened){ .memory.name = "tokenizer" };
+    char *model = t_read_file(path, &n);
+    T_OK(aeg_tokenizer_compile_spm((const uint8_t *)model, n, xing4_config, sizeof xing4_config - 1, &o->table, &o->n, &o->memory, &err),
+         &err);
+    T_OK(aeg_tokenizer_open(&o->tok, o->table, o->n, &o->memory, &err), &err);
+    t_free(model);
+}
+
 static void close_file(opened *o)
 {
     aeg_tokenizer_close(o->tok);
@@ -67,14 +82,14 @@ static json_t *load_json(const char *path)
     return root;
 }
 
-static void check_ids(const char *name)
+static void check_ids(const char *name, bool spm)
 {
     enum { CAP = 4096 };
     static uint32_t ids[CAP];
     char file[80];
     opened o;
-    snprintf(file, sizeof file, "%s-metadata.gguf", name);
-    open_file(&o, t_path(data_folder, file));
+    snprintf(file, sizeof file, "%s-%s", name, spm ? "tokenizer.model" : "metadata.gguf");
+    (spm ? open_spm : open_file)(&o, t_path(data_folder, file));
     snprintf(file, sizeof file, "%s-tokens.json", name);
     json_t *cases = load_json(t_path(data_folder, file));
     size_t i;
@@ -94,9 +109,9 @@ static void check_ids(const char *name)
     close_file(&o);
 }
 
-static void xing4_has_the_ids_of_its_rules(void **state) { (void)state, check_ids("xing4"); }
-static void deepseek_has_the_ids_of_its_engine(void **state) { (void)state, check_ids("deepseek"); }
-static void olmoe_has_the_ids_of_its_engine(void **state) { (void)state, check_ids("olmoe"); }
+static void xing4_has_the_ids_of_its_rules(void **state) { (void)state, check_ids("xing4", false), check_ids("xing4", true); }
+static void deepseek_has_the_ids_of_its_engine(void **state) { (void)state, check_ids("deepseek", false); }
+static void olmoe_has_the_ids_of_its_engine(void **state) { (void)state, check_ids("olmoe", false); }
 
 /* --- scores -------------------------------------------------------------------------------------------------------------- */
 
@@ -132,6 +147,62 @@ static void decoding_takes_the_space_of_a_run_away(void **state)
     T_CHECK(aeg_tokenizer_find(o.tok, "<_user>", &id) && id == USER);
     T_CHECK(aeg_tokenizer_eos(o.tok) == END && aeg_tokenizer_bos(o.tok) == 1 && aeg_tokenizer_pad(o.tok) == 3);
     close_file(&o);
+}
+
+/* The GGUF file was made from the model file: one table. Cut or changed anywhere, the model file is refused or still one. */
+static void a_model_file_gives_the_same_table(void **state)
+{
+    (void)state;
+    opened a, b;
+    aegis_error err = { 0 };
+    size_t n;
+    open_file(&a, t_path(data_folder, "xing4-metadata.gguf"));
+    open_spm(&b, t_path(data_folder, "xing4-tokenizer.model"));
+    T_CHECK(a.n == b.n && memcmp(a.table, b.table, a.n) == 0);
+    close_file(&a);
+    close_file(&b);
+    char *model = t_read_file(t_path(data_folder, "xing4-tokenizer.model"), &n);
+    for (size_t i = 0; i < 3 * n; i++) {
+        T_MEMORY(memory);
+        uint8_t *table = NULL;
+        size_t table_n = 0, cut = i < n ? i : n;
+        if (i >= n)
+            model[i % n] ^= (char)(i < 2 * n ? 0x81 : 1 << t_below(8));
+        const aegis_status status = aeg_tokenizer_compile_spm((const uint8_t *)model, cut, NULL, 0, &table, &table_n, &memory, &err);
+        T_CHECK(status == AEGIS_OK || (status == AEGIS_E_MODEL && err.message[0] != '\0'));
+        aeg_free(&memory, table);
+        t_no_leak(&memory);
+        if (i >= n) {
+            t_free(model);
+            model = t_read_file(t_path(data_folder, "xing4-tokenizer.model"), &n);
+        }
+    }
+    t_free(model);
+}
+
+/* What the config registers, and no more, is found in text. */
+static void a_config_says_what_is_registered(void **state)
+{
+    static const char config[] = "{\"added_tokens_decoder\": {\"4\": {\"content\": \"<_user>\", \"special\": true}}, \"add_bos_token\": true,"
+                                 " \"bos_token\": \"<_start>\"}";
+    static const char wrong[] = "{\"added_tokens_decoder\": {\"5\": {\"content\": \"<_user>\"}}}";
+    (void)state;
+    opened o = { .memory.name = "tokenizer" };
+    aegis_error err = { 0 };
+    uint32_t ids[40];
+    size_t n;
+    char *model = t_read_file(t_path(data_folder, "xing4-tokenizer.model"), &n);
+    const uint8_t *bytes = (const uint8_t *)model;
+    T_OK(aeg_tokenizer_compile_spm(bytes, n, config, sizeof config - 1, &o.table, &o.n, &o.memory, &err), &err);
+    T_OK(aeg_tokenizer_open(&o.tok, o.table, o.n, &o.memory, &err), &err);
+    T_CHECK(encode(&o, "<_user>", 7, AEG_TOKENIZE_ADDED, ids, 40) == 1 && ids[0] == 4);
+    T_CHECK(encode(&o, "<_bot>", 6, AEG_TOKENIZE_ADDED, ids, 40) > 1);
+    T_CHECK(encode(&o, "1", 1, AEG_TOKENIZE_TEMPLATE, ids, 40) == 3 && ids[0] == 1 && ids[2] == 25);
+    close_file(&o);
+    T_FAILS(aeg_tokenizer_compile_spm(bytes, n, wrong, sizeof wrong - 1, &o.table, &o.n, &o.memory, &err), &err, AEGIS_E_MODEL,
+            "'added_tokens_decoder' has '5'");
+    t_no_leak(&o.memory);
+    t_free(model);
 }
 
 /* What SentencePiece does, step by step over all pairs: the score of the joined text decides, the leftmost on ties. */
@@ -464,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xing4_has_the_ids_of_its_rules), cmocka_unit_test(deepseek_has_the_ids_of_its_engine),
         cmocka_unit_test(olmoe_has_the_ids_of_its_engine), cmocka_unit_test(decoding_takes_the_space_of_a_run_away),
+        cmocka_unit_test(a_model_file_gives_the_same_table), cmocka_unit_test(a_config_says_what_is_registered),
         cmocka_unit_test(merging_by_rank_is_merging_by_score), cmocka_unit_test(long_texts_are_cut_in_windows),
         cmocka_unit_test(the_demo_has_the_same_ids_from_both_forms), cmocka_unit_test(all_patterns_are_understood),
         cmocka_unit_test(broken_vocabularies_are_refused),
