@@ -17,11 +17,11 @@
 #include "format/safetensors.h"
 #include "kernels/planes.h"
 
-enum { TENSOR_ALIGN = 64, MAX_VISION_TENSORS = 65536, MAX_FILES = 16, WHERE_MAX = 160 };
+enum { TENSOR_ALIGN = 64, MAX_RAW_TENSORS = 65536, MAX_FILES = 16, WHERE_MAX = 160 };
 
 const char *aeg_store_file_name(aeg_store_file file)
 {
-    static const char *const names[AEG_N_FILES] = { "dense.bin", "embed.bin", "experts.bin", "vision.bin" };
+    static const char *const names[AEG_N_FILES] = { "dense.bin", "embed.bin", "experts.bin", "vision.bin", "mtp.bin" };
     return names[file];
 }
 
@@ -190,16 +190,17 @@ static aegis_status open_experts(aeg_store *store, const json_t *root, aegis_err
     return aeg_manifest_expect(o, "bytes", where, bytes, &store->file_bytes[AEG_FILE_EXPERTS], err);
 }
 
-/* --- vision and small files ------------------------------------------------------------------------------------- */
+/* --- vision, mtp and small files ------------------------------------------------------------------------------------- */
 
-static aegis_status open_vision_tensor(const json_t *o, size_t i, uint64_t *end, aegis_error *err)
+/* Sections of tensors as they were in the source. */
+static aegis_status open_raw_tensor(const json_t *o, const char *section, size_t i, uint64_t *end, aegis_error *err)
 {
     char where[WHERE_MAX];
     const char *name;
     uint64_t bytes = 0, hash;
-    snprintf(where, sizeof where, "manifest.json: vision tensor %zu", i);
+    snprintf(where, sizeof where, "manifest.json: %s tensor %zu", section, i);
     AEG_TRY(aeg_json_get_string(o, "name", where, &name, err));
-    snprintf(where, sizeof where, "manifest.json: vision tensor '%.100s'", name);
+    snprintf(where, sizeof where, "manifest.json: %s tensor '%.100s'", section, name);
     AEG_TRY(aeg_manifest_expect(o, "offset", where, aeg_align_up(*end, TENSOR_ALIGN), NULL, err));
     AEG_TRY(aeg_json_get_u64(o, "bytes", where, &bytes, err));
     if (bytes > INT64_MAX / 2 || *end > INT64_MAX / 4)
@@ -208,21 +209,21 @@ static aegis_status open_vision_tensor(const json_t *o, size_t i, uint64_t *end,
     return aeg_manifest_hash(o, where, &hash, err);
 }
 
-static aegis_status open_vision(aeg_store *store, const json_t *root, aegis_error *err)
+static aegis_status open_raw(aeg_store *store, const json_t *root, const char *section, aeg_store_file file, aegis_error *err)
 {
+    char where[WHERE_MAX];
     const json_t *o, *list;
     uint64_t end = 0;
-    if (json_object_get(root, "vision") == NULL)
+    if (json_object_get(root, section) == NULL)
         return AEGIS_OK;
-    AEG_TRY(aeg_json_get_object(root, "vision", "manifest.json", &o, err));
-    AEG_TRY(aeg_json_get_array(o, "tensors", "manifest.json: vision", &list, err));
-    if (json_array_size(list) == 0 || json_array_size(list) > MAX_VISION_TENSORS)
-        return aeg_fail(err, AEGIS_E_MODEL, "manifest.json: %zu vision tensors, expected 1 to %d", json_array_size(list),
-                        MAX_VISION_TENSORS);
+    snprintf(where, sizeof where, "manifest.json: %s", section);
+    AEG_TRY(aeg_json_get_object(root, section, "manifest.json", &o, err));
+    AEG_TRY(aeg_json_get_array(o, "tensors", where, &list, err));
+    if (json_array_size(list) == 0 || json_array_size(list) > MAX_RAW_TENSORS)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: %zu tensors, expected 1 to %d", where, json_array_size(list), MAX_RAW_TENSORS);
     for (size_t i = 0; i < json_array_size(list); i++)
-        AEG_TRY(open_vision_tensor(json_array_get(list, i), i, &end, err));
-    return aeg_manifest_expect(o, "bytes", "manifest.json: vision", aeg_align_up(end, AEG_STORE_ALIGN),
-                               &store->file_bytes[AEG_FILE_VISION], err);
+        AEG_TRY(open_raw_tensor(json_array_get(list, i), section, i, &end, err));
+    return aeg_manifest_expect(o, "bytes", where, aeg_align_up(end, AEG_STORE_ALIGN), &store->file_bytes[file], err);
 }
 
 static aegis_status check_size(const char *folder, const char *name, uint64_t expected, aegis_error *err)
@@ -283,7 +284,8 @@ static aegis_status read_manifest(aeg_store *store, const json_t *root, aegis_er
     AEG_TRY(open_dense(store, root, err));
     AEG_TRY(open_embed(store, root, err));
     AEG_TRY(open_experts(store, root, err));
-    AEG_TRY(open_vision(store, root, err));
+    AEG_TRY(open_raw(store, root, "vision", AEG_FILE_VISION, err));
+    AEG_TRY(open_raw(store, root, "mtp", AEG_FILE_MTP, err));
     AEG_TRY(aeg_hit_curve_read(&store->hit_curve, root, err));
     return open_files(store, root, err);
 }

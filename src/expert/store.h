@@ -25,6 +25,7 @@ typedef enum {
     AEG_FILE_EMBED,   /* embed.bin: one row per token                                                 */
     AEG_FILE_EXPERTS, /* experts.bin: one record per expert                                           */
     AEG_FILE_VISION,  /* vision.bin: source tensors as they are, row-major                            */
+    AEG_FILE_MTP,     /* mtp.bin: those of the blocks that predict further tokens, likewise           */
     AEG_N_FILES,
 } aeg_store_file;
 
@@ -75,7 +76,7 @@ struct aeg_store {
     aeg_store_tensor *tensors; /* sorted by name */
     aeg_store_experts experts;
     aeg_store_embed embed;
-    uint64_t file_bytes[AEG_N_FILES]; /* 0: absent (vision) */
+    uint64_t file_bytes[AEG_N_FILES]; /* 0: absent (vision, mtp) */
     bool has_tokenizer;        /* tokenizer.bin */
     bool has_template;         /* chat_template.jinja */
     uint64_t model_key;        /* XXH3 of the manifest as packed: identifies weights, types and layout */

@@ -73,7 +73,7 @@ static aegis_status close_file(verifier *v, uint64_t bytes, aegis_error *err)
     return status;
 }
 
-/* Tensors with name, offset, bytes and xxh3, as dense and vision list them; open checked the places. */
+/* Tensors with name, offset, bytes and xxh3, as dense, vision and mtp list them; open checked the places. */
 static aegis_status verify_list(verifier *v, const json_t *root, const char *section, aeg_store_file file,
                                 aegis_error *err)
 {
@@ -133,6 +133,7 @@ static aegis_status verify_all(verifier *v, const json_t *root, aegis_error *err
     AEG_TRY(close_file(v, s->file_bytes[AEG_FILE_EMBED], err));
     AEG_TRY(verify_experts(v, err));
     AEG_TRY(verify_list(v, root, "vision", AEG_FILE_VISION, err));
+    AEG_TRY(verify_list(v, root, "mtp", AEG_FILE_MTP, err));
     return verify_files(v, root, err);
 }
 

@@ -2,6 +2,7 @@
 #include "format/names.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -381,6 +382,22 @@ aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t e
         *rows_per_expert = step;
     *out = m;
     return AEGIS_OK;
+}
+
+const char *aeg_names_mtp(const aeg_names *names, const aeg_st_tensor *t)
+{
+    static const char *const own[] = { "mtp.", "model.mtp.", "language_model.mtp." };
+    char layers[NAME_MAX_TEXT];
+    snprintf(layers, sizeof layers, "%s", names->gguf ? "blk." : names->prefix);
+    if (!names->gguf)
+        snprintf(layers + strlen(layers), sizeof layers - strlen(layers), "layers.");
+    const size_t n = strlen(layers);
+    if (strncmp(t->name, layers, n) == 0 && t->name[n] >= '0' && t->name[n] <= '9')
+        return strtoul(t->name + n, NULL, 10) >= names->config->hparams.n_layers ? t->name + n : NULL;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strncmp(t->name, own[i], strlen(own[i])) == 0)
+            return t->name + strlen(own[i]);
+    return NULL;
 }
 
 const char *aeg_names_vision(const aeg_names *names, const aeg_st_tensor *t)

@@ -85,6 +85,10 @@ aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aeg
 aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t expert, aeg_expert_part part,
                               aeg_source_matrix *out, bool *stacked, uint32_t *rows_per_expert, aegis_error *err);
 
+/* What is left of the name of a tensor of a block that predicts further tokens (its number first, where it has one: "40.eh_proj.weight");
+ * NULL if it is not one. */
+const char *aeg_names_mtp(const aeg_names *names, const aeg_tensor *t);
+
 /* What is left of a vision tensor's name without its prefix; NULL if it is not one. */
 const char *aeg_names_vision(const aeg_names *names, const aeg_st_tensor *t);
 

@@ -130,13 +130,13 @@ static void add_experts(aeg_text *t, const aeg_plan *p)
     aeg_text_add(t, "\n  ]\n }");
 }
 
-static void add_vision(aeg_text *t, const aeg_plan *p)
+static void add_raw(aeg_text *t, const char *section, uint64_t bytes, const aeg_plan_raw *raw)
 {
-    if (p->n_vision == 0)
+    if (raw->n == 0)
         return;
-    aeg_text_add(t, ",\n \"vision\": {\n  \"bytes\": %" PRIu64 ",\n  \"tensors\": [", p->file_bytes[AEG_FILE_VISION]);
-    for (uint32_t i = 0; i < p->n_vision; i++) {
-        const aeg_plan_vision *v = &p->vision[i];
+    aeg_text_add(t, ",\n \"%s\": {\n  \"bytes\": %" PRIu64 ",\n  \"tensors\": [", section, bytes);
+    for (uint32_t i = 0; i < raw->n; i++) {
+        const aeg_plan_raw_tensor *v = &raw->tensors[i];
         aeg_text_add(t, "%s\n   {\"name\": ", i == 0 ? "" : ",");
         aeg_text_string(t, v->name);
         aeg_text_add(t, ", \"dtype\": \"%s\", \"shape\": [", aeg_dtype_name(v->tensor->dtype));
@@ -155,7 +155,8 @@ void aeg_manifest_write(aeg_text *t, const aeg_plan *p, const aeg_pack_file *fil
     add_dense(t, p);
     add_embed(t, p);
     add_experts(t, p);
-    add_vision(t, p);
+    add_raw(t, "vision", p->file_bytes[AEG_FILE_VISION], &p->vision);
+    add_raw(t, "mtp", p->file_bytes[AEG_FILE_MTP], &p->mtp);
     aeg_text_add(t, ",\n \"files\": [");
     for (uint32_t i = 0; i < n_files; i++)
         aeg_text_add(t, "%s\n  {\"name\": \"%s\", \"bytes\": %" PRIu64 ", \"xxh3\": \"%016" PRIx64 "\"}", i == 0 ? "" : ",",

@@ -59,7 +59,7 @@ static uint32_t choose_threads(const packer *p, uint64_t spare)
 static aegis_status share_memory(packer *p, size_t *buffer, aegis_error *err)
 {
     /* the manifest's text may double while it grows; stack and headers of the sink */
-    const uint64_t tables = p->memory.in_use + (400u << 10) + (uint64_t)p->plan.n_vision * 700 +
+    const uint64_t tables = p->memory.in_use + (400u << 10) + ((uint64_t)p->plan.vision.n + p->plan.mtp.n) * 700 +
                             (uint64_t)p->plan.n_tensors * 700 + aeg_batch_bytes(1);
     const uint64_t smallest = AEG_MAX(p->plan.max_block + 2 * AEG_RAW_ALIGN, (size_t)MIN_BUFFER);
     const uint64_t needed = tables + 2 * smallest + p->plan.min_window;
@@ -122,7 +122,8 @@ static aegis_status write_files(packer *p, aegis_error *err)
     AEG_TRY(aeg_write_dense(&w, err));
     AEG_TRY(aeg_write_embed(&w, err));
     AEG_TRY(aeg_write_experts(&w, err));
-    AEG_TRY(aeg_write_vision(&w, err));
+    AEG_TRY(aeg_write_raw(&w, AEG_FILE_VISION, &p->plan.vision, err));
+    AEG_TRY(aeg_write_raw(&w, AEG_FILE_MTP, &p->plan.mtp, err));
     for (int f = 0; f < AEG_N_FILES; f++)
         p->store_bytes += p->plan.file_bytes[f];
     return write_manifest(p, err);

@@ -192,31 +192,33 @@ static aegis_status plan_experts(aeg_plan *p, int expert_bits, aegis_error *err)
     return AEGIS_OK;
 }
 
-/* --- vision --------------------------------------------------------------------------------------------------- */
+/* --- files of tensors as they are --------------------------------------------------------------------------------- */
 
-static aegis_status plan_vision(aeg_plan *p, aegis_error *err)
+typedef const char *(*member_name)(const aeg_names *names, const aeg_tensor *t); /* NULL: not one of them */
+
+static aegis_status plan_raw(aeg_plan *p, member_name name_of, aeg_store_file file, aeg_plan_raw *raw, aegis_error *err)
 {
     uint64_t end = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->st->n_tensors; i++)
-        n += aeg_names_vision(&p->names, &p->st->tensors[i]) != NULL;
+        n += name_of(&p->names, &p->st->tensors[i]) != NULL;
     if (n == 0)
         return AEGIS_OK;
-    p->vision = aeg_calloc(p->memory, n, sizeof *p->vision);
-    if (p->vision == NULL)
-        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u vision tensors", n);
-    /* the set is sorted by name, so is this */
+    raw->tensors = aeg_calloc(p->memory, n, sizeof *raw->tensors);
+    if (raw->tensors == NULL)
+        return aeg_fail(err, AEGIS_E_MEMORY, "no memory for a table of %u tensors for %s", n, aeg_store_file_name(file));
+    /* the source is sorted by name, so is this */
     for (uint32_t i = 0; i < p->st->n_tensors; i++) {
         const aeg_tensor *t = &p->st->tensors[i];
-        const char *name = aeg_names_vision(&p->names, t);
+        const char *name = name_of(&p->names, t);
         if (name == NULL)
             continue;
         const uint64_t offset = aeg_align_up(end, 64);
-        p->vision[p->n_vision++] = (aeg_plan_vision){ .tensor = t, .name = name, .offset = offset };
+        raw->tensors[raw->n++] = (aeg_plan_raw_tensor){ .tensor = t, .name = name, .offset = offset };
         end = offset + t->bytes;
         p->source_bytes += t->bytes;
     }
-    p->file_bytes[AEG_FILE_VISION] = aeg_align_up(end, AEG_STORE_ALIGN);
+    p->file_bytes[file] = aeg_align_up(end, AEG_STORE_ALIGN);
     return AEGIS_OK;
 }
 
@@ -242,7 +244,8 @@ static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dens
     AEG_TRY(plan_dense(p, dense_bits, err));
     AEG_TRY(plan_embed(p, dense_bits, err));
     AEG_TRY(plan_experts(p, expert_bits, err));
-    return plan_vision(p, err);
+    AEG_TRY(plan_raw(p, aeg_names_vision, AEG_FILE_VISION, &p->vision, err));
+    return plan_raw(p, aeg_names_mtp, AEG_FILE_MTP, &p->mtp, err);
 }
 
 /* `out` keeps its address: names point into it. */
@@ -263,7 +266,8 @@ aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int 
 
 void aeg_plan_close(aeg_plan *plan)
 {
-    aeg_free(plan->memory, plan->vision);
+    aeg_free(plan->memory, plan->mtp.tensors);
+    aeg_free(plan->memory, plan->vision.tensors);
     aeg_free(plan->memory, plan->layers);
     aeg_free(plan->memory, plan->tensors);
     aeg_source_close(&plan->safetensors);

@@ -37,7 +37,13 @@ typedef struct {
     const aeg_tensor *tensor;
     const char *name;
     uint64_t offset, xxh3;
-} aeg_plan_vision;
+} aeg_plan_raw_tensor;
+
+/* Tensors that go into a file as they are, sorted by name. */
+typedef struct {
+    uint32_t n;
+    aeg_plan_raw_tensor *tensors;
+} aeg_plan_raw;
 
 typedef struct {
     aeg_memory *memory;
@@ -46,10 +52,10 @@ typedef struct {
     aeg_gguf gguf;            /* zeroed if the source is none */
     aeg_config config;
     aeg_names names;
-    uint32_t n_tensors, n_vision;
+    uint32_t n_tensors;
     aeg_plan_tensor *tensors;
     aeg_plan_layer *layers;   /* [n_layers]; those without experts are 0 */
-    aeg_plan_vision *vision;
+    aeg_plan_raw vision, mtp;
     aeg_source_matrix embed;
     aeg_weight_type embed_out;
     uint64_t embed_row_bytes, embed_xxh3;

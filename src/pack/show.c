@@ -68,7 +68,8 @@ static void show_source(aeg_text *t, const aeg_plan *p)
     aeg_text_add(t, "{\n \"kind\": \"source\",\n \"format\": \"%s\",\n \"quantised\": %s,\n ",
                  p->names.gguf ? "gguf" : p->names.raw ? "hf" : "mlx", p->names.quantised ? "true" : "false");
     aeg_manifest_hparams(t, h);
-    aeg_text_add(t, ",\n \"source_bytes\": %" PRIu64 ",\n \"vision_tensors\": %u,\n", p->source_bytes, p->n_vision);
+    aeg_text_add(t, ",\n \"source_bytes\": %" PRIu64 ",\n \"vision_tensors\": %u,\n \"mtp_tensors\": %u,\n", p->source_bytes,
+                 p->vision.n, p->mtp.n);
     aeg_text_add(t, " \"embed\": {\"type\": \"%s\", \"rows\": %u, \"cols\": %u},\n \"experts\": [",
                  aeg_weight_type_text(type, p->embed.type), p->embed.n_rows, p->embed.n_cols);
     for (uint32_t i = h->n_dense_layers; i < h->n_layers; i++) {

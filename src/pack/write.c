@@ -313,15 +313,15 @@ aegis_status aeg_write_experts(aeg_pack_writer *w, aegis_error *err)
     return close_file(w, err);
 }
 
-/* --- vision --------------------------------------------------------------------------------------------------- */
+/* --- tensors as they are --------------------------------------------------------------------------------------------------- */
 
-aegis_status aeg_write_vision(aeg_pack_writer *w, aegis_error *err)
+aegis_status aeg_write_raw(aeg_pack_writer *w, aeg_store_file file, aeg_plan_raw *raw, aegis_error *err)
 {
-    if (w->plan->n_vision == 0)
+    if (raw->n == 0)
         return AEGIS_OK;
-    AEG_TRY(open_file(w, AEG_FILE_VISION, err));
-    for (uint32_t i = 0; i < w->plan->n_vision; i++) {
-        aeg_plan_vision *v = &w->plan->vision[i];
+    AEG_TRY(open_file(w, file, err));
+    for (uint32_t i = 0; i < raw->n; i++) {
+        aeg_plan_raw_tensor *v = &raw->tensors[i];
         AEG_TRY(aeg_sink_pad_to(w->sink, v->offset, err));
         aeg_sink_hash_reset(w->sink);
         for (uint64_t done = 0; done < v->tensor->bytes;) {

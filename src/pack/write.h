@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack/write.h - the four large files of a store, from a plan. Each source tensor is read once (a
+/* pack/write.h - the large files of a store, from a plan. Each source tensor is read once (a
  * matrix that becomes two, once for each). Thread: owner only. */
 #ifndef AEG_PACK_WRITE_H
 #define AEG_PACK_WRITE_H
@@ -22,6 +22,7 @@ typedef struct {
 aegis_status aeg_write_dense(aeg_pack_writer *w, aegis_error *err);
 aegis_status aeg_write_embed(aeg_pack_writer *w, aegis_error *err);
 aegis_status aeg_write_experts(aeg_pack_writer *w, aegis_error *err);
-aegis_status aeg_write_vision(aeg_pack_writer *w, aegis_error *err);
+/* Nothing where there are no tensors. */
+aegis_status aeg_write_raw(aeg_pack_writer *w, aeg_store_file file, aeg_plan_raw *raw, aegis_error *err);
 
 #endif

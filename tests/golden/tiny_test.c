@@ -104,7 +104,7 @@ static void tiny_from_gguf_matches_golden(void **state) { (void)state; check_all
 /* Fused tensors, and a set of three files, are packed to the same bytes. */
 static void tiny_from_a_split_set_is_the_same_store(void **state)
 {
-    static const char *const files[] = { "dense.bin", "embed.bin", "experts.bin", "manifest.json" };
+    static const char *const files[] = { "dense.bin", "embed.bin", "experts.bin", "mtp.bin", "manifest.json" };
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         size_t n_a, n_b;

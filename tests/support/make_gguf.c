@@ -141,6 +141,14 @@ static void experts(uint32_t l, bool fused)
     matrix(block(l, "ffn_down_shexp.weight"), source(l, "mlp.shared_expert.down_proj.weight"), WIDTH, HIDDEN);
 }
 
+/* Values of other tensors in the shapes of a block that predicts one token more: nothing computes with them. */
+static void draft_block(void)
+{
+    matrix(block(LAYERS, "nextn.eh_proj.weight"), source(3, "self_attn.o_proj.weight"), 2 * HIDDEN, HIDDEN);
+    floats(block(LAYERS, "nextn.enorm.weight"), source(3, "input_layernorm.weight"), 1, HIDDEN, 0);
+    floats(block(LAYERS, "attn_norm.weight"), source(3, "input_layernorm.weight"), 1, HIDDEN, 0);
+}
+
 static void all_tensors(bool fused)
 {
     matrix("token_embd.weight", source(UINT32_MAX, PREFIX "embed_tokens.weight"), HIDDEN, VOCAB);
@@ -155,11 +163,12 @@ static void all_tensors(bool fused)
             gdn(l);
         experts(l, fused);
     }
+    draft_block();
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------------- */
 
-enum { N_KEYS = 21, N_SPLIT_KEYS = 3 };
+enum { N_KEYS = 22, N_SPLIT_KEYS = 3 };
 
 static void keys(gw *w)
 {
@@ -167,7 +176,7 @@ static void keys(gw *w)
         const char *key;
         uint32_t value;
     } counts[] = {
-        { "block_count", LAYERS }, { "context_length", 4096 }, { "embedding_length", HIDDEN }, { "attention.head_count", 4 },
+        { "block_count", LAYERS + 1 }, { "nextn_predict_layers", 1 }, { "context_length", 4096 }, { "embedding_length", HIDDEN }, { "attention.head_count", 4 },
         { "attention.head_count_kv", 2 }, { "attention.key_length", HEAD }, { "attention.value_length", HEAD },
         { "rope.dimension_count", 16 }, { "expert_count", EXPERTS }, { "expert_used_count", 4 },
         { "expert_feed_forward_length", WIDTH }, { "expert_shared_feed_forward_length", WIDTH }, { "ssm.conv_kernel", TAPS },
