@@ -104,7 +104,7 @@ static aegis_status get_architecture(reader *r)
         return aeg_fail(r->err, AEGIS_E_MODEL, "%s: key 'general.architecture' is missing", r->path);
     if (aeg_gguf_text_is(arch, "clip"))
         return aeg_fail(r->err, AEGIS_E_MODEL, "%s: an image encoder (mmproj file), not a model: name the file of the text "
-                        "model, and this one with --mmproj", r->path);
+                        "model (pictures are not in this version)", r->path);
     snprintf(r->arch, sizeof r->arch, "%.*s", (int)AEG_MIN(arch.n, sizeof r->arch), arch.p);
     if (arch.n >= sizeof r->arch || !aeg_family_known(r->arch))
         return aeg_fail(r->err, AEGIS_E_MODEL, "%s: architecture '%.*s' is not supported; this version runs %s", r->path,
