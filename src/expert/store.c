@@ -15,9 +15,20 @@
 #include "format/hparams_io.h"
 #include "format/layout.h"
 #include "format/safetensors.h"
+#include "kernels/blocks.h"
 #include "kernels/planes.h"
 
 enum { TENSOR_ALIGN = 64, MAX_RAW_TENSORS = 65536, MAX_FILES = 16, WHERE_MAX = 160 };
+
+bool aeg_store_reads_sums(const aeg_store *store)
+{
+    bool reads = false;
+    for (uint32_t i = 0; i < store->n_tensors; i++)
+        reads = reads || (!store->tensors[i].vector && aeg_weight_reads_sums(store->tensors[i].type));
+    for (uint32_t layer = 0; layer < store->hparams.n_layers; layer++)
+        reads = reads || aeg_weight_reads_sums(store->experts.gate_up[layer]) || aeg_weight_reads_sums(store->experts.down[layer]);
+    return reads;
+}
 
 const char *aeg_store_file_name(aeg_store_file file)
 {
@@ -46,7 +57,7 @@ static aegis_status open_tensor(aeg_store *store, uint32_t i, const json_t *o, u
     t->type = (aeg_weight_type){ .kind = AEG_W_F32 };
     if (!t->vector)
         AEG_TRY(aeg_manifest_type(o, "type", where, &t->type, err));
-    const uint32_t step = t->type.kind == AEG_W_AFFINE ? t->type.group : AEG_PLANE_COLS;
+    const uint32_t step = aeg_weight_col_step(t->type);
     if (!t->vector && e.n_cols % step != 0)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: %u columns, expected a multiple of %u", where, e.n_cols, step);
     memcpy(t->name, e.name, sizeof t->name);
@@ -93,6 +104,8 @@ static aegis_status open_dense(aeg_store *store, const json_t *root, aegis_error
 
 static uint64_t embed_row_bytes(aeg_weight_type type, uint32_t n_cols)
 {
+    if (aeg_weight_is_block(type))
+        return aeg_block_source_bytes(type.kind, n_cols);
     if (type.kind != AEG_W_AFFINE)
         return (uint64_t)n_cols * aeg_scale_bytes(type.kind);
     return (uint64_t)n_cols * type.bits / 8 + 2 * (uint64_t)(n_cols / type.group) * aeg_scale_bytes(type.scale_kind);
@@ -107,8 +120,9 @@ static aegis_status open_embed(aeg_store *store, const json_t *root, aegis_error
     AEG_TRY(aeg_manifest_type(o, "type", where, &e->type, err));
     e->n_rows = store->hparams.vocab_size;
     e->n_cols = store->hparams.hidden_size;
-    if (e->type.kind == AEG_W_AFFINE && e->n_cols % e->type.group != 0)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: %u columns, expected a multiple of %u", where, e->n_cols, e->type.group);
+    const uint32_t step = aeg_weight_reads_codes(e->type) ? aeg_weight_col_step(e->type) : 1; /* plain rows: any */
+    if (e->n_cols % step != 0)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: %u columns, expected a multiple of %u", where, e->n_cols, step);
     AEG_TRY(aeg_manifest_expect(o, "rows", where, e->n_rows, NULL, err));
     AEG_TRY(aeg_manifest_expect(o, "cols", where, e->n_cols, NULL, err));
     AEG_TRY(aeg_manifest_expect(o, "row_bytes", where, embed_row_bytes(e->type, e->n_cols), &e->row_bytes, err));
@@ -122,6 +136,10 @@ static float stored(uint32_t kind, const uint8_t *p, size_t i) { return aeg_stor
 void aeg_store_embed_row(const aeg_store_embed *embed, const uint8_t *row, float *out)
 {
     const aeg_weight_type type = embed->type;
+    if (aeg_weight_is_block(type)) {
+        aeg_blocks_source_row(type.kind, row, embed->n_cols, out);
+        return;
+    }
     if (type.kind != AEG_W_AFFINE) {
         for (uint32_t c = 0; c < embed->n_cols; c++)
             out[c] = stored(type.kind, row, c);
@@ -151,8 +169,7 @@ static aegis_status open_expert_layer(aeg_store *store, uint32_t layer, const js
     snprintf(where, sizeof where, "manifest.json: experts of layer %u", layer);
     AEG_TRY(aeg_manifest_type(o, "gate_up", where, &x->gate_up[layer], err));
     AEG_TRY(aeg_manifest_type(o, "down", where, &x->down[layer], err));
-    const uint32_t a = x->gate_up[layer].kind == AEG_W_AFFINE ? x->gate_up[layer].group : AEG_PLANE_COLS;
-    const uint32_t b = x->down[layer].kind == AEG_W_AFFINE ? x->down[layer].group : AEG_PLANE_COLS;
+    const uint32_t a = aeg_weight_col_step(x->gate_up[layer]), b = aeg_weight_col_step(x->down[layer]);
     if (h->hidden_size % a != 0 || h->expert_width % b != 0)
         return aeg_fail(err, AEGIS_E_MODEL, "%s: %u and %u columns, expected multiples of %u and %u", where, h->hidden_size,
                         h->expert_width, a, b);

@@ -59,7 +59,8 @@ typedef struct {
 } aeg_store_experts;
 
 /* Rows of embed.bin, row_stride apart: for AFFINE the packed codes (MLX bit order: code k at bits
- * [k*bits, (k+1)*bits) of a little-endian bit string), then scales, then biases; for plain types the values. */
+ * [k*bits, (k+1)*bits) of a little-endian bit string), then scales, then biases; for plain types the values; for ggml
+ * types the source's blocks. */
 typedef struct {
     aeg_weight_type type;
     uint32_t n_rows, n_cols;
@@ -90,13 +91,16 @@ void aeg_store_close(aeg_store *store); /* NULL allowed */
 
 const aeg_store_tensor *aeg_store_find(const aeg_store *store, const char *name); /* NULL if absent */
 
+/* Has it matrices whose products read sums of codes (aeg_weight_reads_sums)? */
+bool aeg_store_reads_sums(const aeg_store *store);
+
 /* "dense.bin" etc. */
 const char *aeg_store_file_name(aeg_store_file file);
 
 /* Is this folder a store (has manifest.json with our format tag)? Cheap; never fails. */
 bool aeg_store_probe(const char *path);
 
-/* One embedding row in stored form -> f32 [n_cols]: fmaf(scale, code, bias) for AFFINE. */
+/* One embedding row in stored form -> f32 [n_cols]: fmaf(scale, code, bias) for AFFINE, kernels/blocks.h for ggml types. */
 void aeg_store_embed_row(const aeg_store_embed *embed, const uint8_t *row, float *out);
 
 /* Re-read everything and compare the hashes. `progress` may be NULL. */

@@ -89,10 +89,12 @@ aegis_status aeg_manifest_load(json_t **out, const char *folder, aeg_memory *mem
     return status;
 }
 
+/* A plain kind (all that scales can be), or a ggml type. */
 static bool kind_of(const char *name, uint8_t *kind)
 {
-    *kind = strcmp(name, "bf16") == 0 ? AEG_W_BF16 : strcmp(name, "f16") == 0 ? AEG_W_F16 : AEG_W_F32;
-    return *kind != AEG_W_F32 || strcmp(name, "f32") == 0;
+    const uint32_t k = aeg_weight_kind_named(name);
+    *kind = (uint8_t)k;
+    return k < AEG_N_WEIGHT_KINDS;
 }
 
 aegis_status aeg_manifest_type(const json_t *o, const char *key, const char *where, aeg_weight_type *out,

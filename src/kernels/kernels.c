@@ -29,5 +29,7 @@ void aeg_kernels_init(aeg_kernels *k, uint32_t cpu)
 
 aeg_matmul_fn aeg_kernels_matmul(const aeg_kernels *k, aeg_weight_type type, aeg_act_kind act)
 {
+    if (aeg_weight_is_block(type))
+        return k->blocks[type.kind][act];
     return type.kind == AEG_W_AFFINE ? k->affine[type.bits][act] : k->plain[type.kind];
 }

@@ -118,7 +118,9 @@ typedef struct {
     /* one row into codes; see aeg_acts. d, s: [n/block]. A block with a NaN or infinity gets d = s = NaN and    \
      * codes 0: loud, where clamped codes would pass for numbers */                                        \
     X(quantize_i8, void, (int8_t *q, float *d, float *s, const float *x, uint32_t n, uint32_t block))     \
-    X(quantize_i16, void, (int16_t *q, float *d, float *s, const float *x, uint32_t n, uint32_t block))
+    X(quantize_i16, void, (int16_t *q, float *d, float *s, const float *x, uint32_t n, uint32_t block))    \
+    X(code_sums_i8, void, (int32_t *sums, const int8_t *q, uint32_t n16)) /* q[16i] + .. + q[16i+15]; EXACT */ \
+    X(code_sums_i16, void, (int32_t *sums, const int16_t *q, uint32_t n16))
 
 typedef struct {
 #define AEG_KERNEL_FIELD(name, ret, params) ret (*name) params;
@@ -127,6 +129,7 @@ typedef struct {
     /* [bits] for AFFINE (index 2, 3, 4, 5, 6, 8), by activation kind */
     aeg_matmul_fn affine[9][3];
     aeg_matmul_fn plain[3];  /* AEG_W_F32, AEG_W_F16, AEG_W_BF16; f32 activations */
+    aeg_matmul_fn blocks[AEG_N_WEIGHT_KINDS][3]; /* [kind] from AEG_W_Q8_0 on, by activation kind */
     uint32_t cpu;            /* mask these entries were chosen from */
 } aeg_kernels;
 

@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 
 void aeg_matmul_scalar_register(aeg_kernels *k);
+void aeg_matmul_scalar_blocks_register(aeg_kernels *k);
 void aeg_matmul_avx2_register(aeg_kernels *k);
 void aeg_matmul_avx512_register(aeg_kernels *k);
 void aeg_matmul_neon_register(aeg_kernels *k);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/half.h"
 #include "kernels/kernels.h"
 
@@ -18,6 +19,7 @@ enum {
     CODE_SCRATCH = CODE_TOKENS * CODE_REP * (6 * AEG_ATTN_BLOCK + 4 * CODE_DIM + 28) + AEG_ATTN_VALUE_TILE * CODE_DIM + 64,
     LATENT_POS = 13,
     N_COLS = 128, GROUP = 64, N_ROWS_X = 3,
+    B_COLS = AEG_BLOCK_MAX_COLS,                 /* columns of the ggml types; three tokens read the same row */
     WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, or 2 tiles of 8 bits */
 };
 
@@ -233,6 +235,8 @@ CHECK_OP(attn_merge)
 
 CHECK_OP(quantize_i8) { k->quantize_i8((int8_t *)out->codes, out->f, out->g, in->acts, N_CODES, 32); }
 CHECK_OP(quantize_i16) { k->quantize_i16(out->codes, out->f, out->g, in->acts, N_CODES, 64); }
+CHECK_OP(code_sums_i8) { k->code_sums_i8((int32_t *)out->f, in->codes[0], N_CODES); }
+CHECK_OP(code_sums_i16) { k->code_sums_i16((int32_t *)out->f, (const int16_t *)in->kv16[0], N_CODES); }
 
 static bool ops_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
 {
@@ -297,6 +301,63 @@ static bool matmul_agrees(const aeg_kernels *k, const aeg_kernels *scalar, input
     return memcmp(y[0], y[1], sizeof y[0]) == 0;
 }
 
+/* Random bytes but for the exponent of MXFP4, which could overflow; a scale that is no number is drawn again. */
+static void make_blocks(inputs *in, uint32_t kind)
+{
+    const aeg_block_shape s = aeg_block_shape_of(kind);
+    const uint32_t n = (uint32_t)aeg_block_source_bytes(kind, B_COLS);
+    uint8_t row[B_COLS / 32 * 34];
+    uint32_t seed = 71 + kind;
+    memset(in->weights, 0, WEIGHT_BYTES);
+    for (uint32_t r = 0; r < AEG_ROWS;) {
+        for (uint32_t i = 0; i < n; i++)
+            row[i] = (uint8_t)(kind == AEG_W_MXFP4 && i % s.source == 0 ? 100 + next_random(&seed) % 32 : next_random(&seed));
+        uint8_t lane[WEIGHT_BYTES] = { 0 };
+        if (!aeg_blocks_pack_lane(kind, row, B_COLS, r, lane))
+            continue;
+        for (uint32_t i = 0; i < WEIGHT_BYTES; i++)
+            in->weights[i] |= lane[i];
+        r++;
+    }
+}
+
+static bool blocks_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in, uint32_t kind, aeg_act_kind act)
+{
+    static const uint32_t same[3] = { 0, 0, 0 };
+    int8_t q8[B_COLS] = { 0 };
+    int16_t q16[B_COLS] = { 0 };
+    int32_t sums[B_COLS / AEG_SUM_COLS] = { 0 };
+    float d[B_COLS / 32] = { 0 }, s[B_COLS / 32] = { 0 }, y[2][3 * AEG_ROWS];
+    const aeg_weight_type type = { .kind = (uint8_t)kind };
+    if (act == AEG_ACT_I8) {
+        scalar->quantize_i8(q8, d, s, in->acts, B_COLS, 32);
+        scalar->code_sums_i8(sums, q8, B_COLS);
+    } else if (act == AEG_ACT_I16) {
+        scalar->quantize_i16(q16, d, s, in->acts, B_COLS, 32);
+        scalar->code_sums_i16(sums, q16, B_COLS);
+    }
+    const aeg_weights w = { .type = type, .n_rows = AEG_ROWS, .n_cols = B_COLS, .block_stride = aeg_block_bytes(type, B_COLS),
+                            .data = in->weights };
+    const aeg_acts x = { .kind = (uint8_t)act, .n_cols = B_COLS, .block = 32, .f32 = in->acts, .q8 = q8, .q16 = q16, .d = d, .s = s,
+                         .sums = sums };
+    for (int i = 0; i < 2; i++) {
+        const aeg_matmul_args a = { .w = &w, .x = &x, .rows = same, .n = 3, .y = y[i], .y_stride = AEG_ROWS };
+        aeg_kernels_matmul(i == 0 ? k : scalar, type, act)(&a, 0, 1);
+    }
+    return memcmp(y[0], y[1], sizeof y[0]) == 0;
+}
+
+static bool all_blocks_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
+{
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+        make_blocks(in, kind);
+        for (int act = AEG_ACT_F32; act <= AEG_ACT_I16; act++)
+            if (!blocks_agree(k, scalar, in, kind, (aeg_act_kind)act))
+                return false;
+    }
+    return true;
+}
+
 static bool matmuls_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
 {
     static const uint8_t widths[] = { 2, 3, 4, 5, 6, 8 };
@@ -325,7 +386,7 @@ void aeg_kernels_self_check(aeg_kernels *k, const char **dropped)
     aeg_kernels_init(&scalar, AEG_CPU_SCALAR);
     make_inputs(&in);
     while (k->cpu != AEG_CPU_SCALAR) {
-        if (ops_agree(k, &scalar, &in) && matmuls_agree(k, &scalar, &in))
+        if (ops_agree(k, &scalar, &in) && matmuls_agree(k, &scalar, &in) && all_blocks_agree(k, &scalar, &in))
             return;
         uint32_t top = AEG_CPU_NEON;
         while ((k->cpu & top) == 0)

@@ -23,6 +23,7 @@ typedef struct {
     const int8_t *q8[AEG_STRIP];
     const int16_t *q16[AEG_STRIP];
     const float *d[AEG_STRIP], *s[AEG_STRIP];
+    const int32_t *sums[AEG_STRIP];
     float *y[AEG_STRIP];           /* the token's row of y                                  */
 } aeg_strip;
 
@@ -41,6 +42,7 @@ AEG_INLINE void aeg_strip_begin(aeg_strip *s, const aeg_matmul_args *a, aeg_act_
         }
         s->d[m] = x->d + row * (x->n_cols / x->block);
         s->s[m] = x->s + row * (x->n_cols / x->block);
+        s->sums[m] = x->sums ? x->sums + row * (x->n_cols / AEG_SUM_COLS) : NULL;
         if (act == AEG_ACT_I8)
             s->q8[m] = x->q8 + row * x->n_cols;
         else
@@ -55,7 +57,9 @@ AEG_INLINE void aeg_for_strips(const aeg_matmul_args *a, aeg_act_kind act, uint3
 {
     enum { BLOCKS = 8 };
     aeg_strip s;
-    assert(act == AEG_ACT_F32 || a->x->block <= a->w->type.group); /* quantised for another matrix */
+    /* else quantised for another matrix */
+    assert(act == AEG_ACT_F32 || (a->w->type.kind == AEG_W_AFFINE ? a->x->block <= a->w->type.group : a->x->block == 32));
+    assert(act == AEG_ACT_F32 || !aeg_weight_reads_sums(a->w->type) || a->x->sums != NULL);
     while (block0 < block1) {
         const uint32_t next = a->n > AEG_STRIP && block1 - block0 > BLOCKS ? block0 + BLOCKS : block1;
         for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {

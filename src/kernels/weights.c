@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/planes.h"
 
 bool aeg_weight_type_valid(aeg_weight_type type)
 {
     if (type.kind == AEG_W_F32 || type.kind == AEG_W_F16 || type.kind == AEG_W_BF16)
         return true;
+    if (aeg_weight_is_block(type))
+        return type.bits == 0 && type.scale_kind == 0 && type.group == 0;
     if (type.kind != AEG_W_AFFINE)
         return false;
     const bool bits = (type.bits >= 2 && type.bits <= 6) || type.bits == 8;
@@ -25,10 +28,19 @@ bool aeg_weight_type_equal(aeg_weight_type a, aeg_weight_type b)
     return a.kind != AEG_W_AFFINE || (a.bits == b.bits && a.group == b.group && a.scale_kind == b.scale_kind);
 }
 
-static const char *kind_name(uint32_t kind)
+static const char *const kind_names[AEG_N_WEIGHT_KINDS] = {
+    "f32",  "f16",  "bf16", "affine", "q8_0",   "q4_0",   "q4_1",  "q5_0",    "q5_1",  "q2_k",    "q3_k",
+    "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "iq3_xxs", "iq3_s", "iq2_xxs", "iq2_xs", "iq2_s",
+};
+
+static const char *kind_name(uint32_t kind) { return kind < AEG_N_WEIGHT_KINDS ? kind_names[kind] : "?"; }
+
+uint32_t aeg_weight_kind_named(const char *name)
 {
-    static const char *const names[] = { "f32", "f16", "bf16", "affine" };
-    return kind < sizeof names / sizeof names[0] ? names[kind] : "?";
+    uint32_t kind = 0;
+    while (kind < AEG_N_WEIGHT_KINDS && (kind == AEG_W_AFFINE || strcmp(kind_names[kind], name) != 0))
+        kind++;
+    return kind;
 }
 
 char *aeg_weight_type_text(char *out, aeg_weight_type type)
@@ -40,8 +52,17 @@ char *aeg_weight_type_text(char *out, aeg_weight_type type)
     return out;
 }
 
+uint32_t aeg_weight_col_step(aeg_weight_type type)
+{
+    if (aeg_weight_is_block(type))
+        return aeg_block_shape_of(type.kind).cols;
+    return type.kind == AEG_W_AFFINE ? type.group : AEG_PLANE_COLS;
+}
+
 size_t aeg_tile_bytes(aeg_weight_type type)
 {
+    if (aeg_weight_is_block(type))
+        return aeg_block_tile_bytes(aeg_block_shape_of(type.kind));
     if (type.kind != AEG_W_AFFINE)
         return (size_t)AEG_ROWS * aeg_scale_bytes(type.kind);
     return aeg_header_bytes(type) + (size_t)type.group / AEG_PLANE_COLS * AEG_PLANE_BYTES * type.bits;
@@ -49,7 +70,7 @@ size_t aeg_tile_bytes(aeg_weight_type type)
 
 size_t aeg_block_bytes(aeg_weight_type type, uint32_t n_cols)
 {
-    const uint32_t tile_cols = type.kind == AEG_W_AFFINE ? type.group : 1;
+    const uint32_t tile_cols = aeg_weight_reads_codes(type) ? aeg_weight_col_step(type) : 1;
     return n_cols / tile_cols * aeg_tile_bytes(type);
 }
 
@@ -127,6 +148,17 @@ void aeg_tile_unpack(aeg_weight_type type, const uint8_t *src, uint8_t *codes, u
     }
 }
 
+static void block_row(uint32_t kind, const uint8_t *tile, uint32_t n_cols, uint32_t lane, float *out)
+{
+    const aeg_block_shape s = aeg_block_shape_of(kind);
+    aeg_piece p;
+    for (uint32_t c = 0; c < n_cols; tile += aeg_block_tile_bytes(s))
+        for (uint32_t k = 0; k < s.cols / AEG_PLANE_COLS; k++, c += AEG_PLANE_COLS) {
+            aeg_block_piece(&p, kind, tile, k, lane);
+            aeg_piece_values(&p, out + c);
+        }
+}
+
 void aeg_weights_row(const aeg_weights *w, uint32_t row, float *out)
 {
     const aeg_weight_type type = w->type;
@@ -134,6 +166,10 @@ void aeg_weights_row(const aeg_weights *w, uint32_t row, float *out)
     const size_t tile_bytes = aeg_tile_bytes(type);
     const uint8_t *tile = w->data + row / AEG_ROWS * w->block_stride;
 
+    if (aeg_weight_is_block(type)) {
+        block_row(type.kind, tile, w->n_cols, lane, out);
+        return;
+    }
     if (type.kind != AEG_W_AFFINE) {
         for (uint32_t c = 0; c < w->n_cols; c++, tile += tile_bytes)
             out[c] = aeg_stored_float(type.kind, tile, lane);

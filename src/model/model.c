@@ -15,6 +15,12 @@ enum {
     LOGITS_ROWS = 8,
 };
 
+/* What room for codes is planned with. */
+static aeg_act_kind planned_act(const aeg_model_config *cfg)
+{
+    return aeg_store_reads_sums(cfg->store) ? (aeg_act_kind)(cfg->act | AEG_ACT_SUMS) : cfg->act;
+}
+
 /* The embedding, the mixers and the experts run one after the other, so their scratch overlaps: each is carved from
  * the same mark and the longest counts. */
 static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
@@ -31,20 +37,20 @@ static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config 
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
     if (has[AEG_MIXER_GDN])
-        aeg_gdn_scratch_init(&m->mixer_scratch[AEG_MIXER_GDN].gdn, arena, hp, cfg->act, cfg->chunk);
+        aeg_gdn_scratch_init(&m->mixer_scratch[AEG_MIXER_GDN].gdn, arena, hp, planned_act(cfg), cfg->chunk);
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
     if (has[AEG_MIXER_ATTENTION])
-        aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, cfg->act, &cfg->kv->cfg,
+        aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, planned_act(cfg), &cfg->kv->cfg,
                               cfg->chunk, cfg->n_threads);
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
     if (has[AEG_MIXER_MLA])
-        aeg_mla_scratch_init(&m->mixer_scratch[AEG_MIXER_MLA].mla, arena, hp, cfg->act, &cfg->kv->cfg, cfg->chunk,
+        aeg_mla_scratch_init(&m->mixer_scratch[AEG_MIXER_MLA].mla, arena, hp, planned_act(cfg), &cfg->kv->cfg, cfg->chunk,
                              cfg->n_threads);
     end = AEG_MAX(end, arena->used);
     arena->used = mark;
-    aeg_moe_scratch_init(&m->moe_scratch, arena, hp, cfg->act, cfg->chunk, cfg->n_threads);
+    aeg_moe_scratch_init(&m->moe_scratch, arena, hp, planned_act(cfg), cfg->chunk, cfg->n_threads);
     arena->used = AEG_MAX(end, arena->used);
 }
 
@@ -60,7 +66,7 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
         aeg_hyper_scratch_init(&m->hyper, arena, hp, cfg->chunk);
     m->u = AEG_ARENA_ARRAY(arena, float, rows);
     m->y = AEG_ARENA_ARRAY(arena, float, rows);
-    aeg_act_room_init(&m->room, arena, cfg->act, cfg->chunk, hp->hidden_size);
+    aeg_act_room_init(&m->room, arena, planned_act(cfg), cfg->chunk, hp->hidden_size);
     aeg_guess_scratch_init(&m->guess, arena, hp, cfg->chunk);
     const uint64_t fit = LOGITS_ROOM / (sizeof(float) * (uint64_t)hp->vocab_size);
     m->n_logits = (uint32_t)AEG_MAX(1u, AEG_MIN(fit, (uint64_t)LOGITS_ROWS));

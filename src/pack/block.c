@@ -3,13 +3,16 @@
 
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/planes.h"
 #include "pack/quant.h"
 
-enum { MAX_GROUP = 128 };
+enum { MAX_GROUP = 128, CHUNK = AEG_BLOCK_MAX_COLS /* columns that become floats at once: whole blocks, whole groups */ };
 
 size_t aeg_rows_weight_bytes(aeg_weight_type type, uint32_t n_cols)
 {
+    if (aeg_weight_is_block(type))
+        return aeg_block_source_bytes(type.kind, n_cols);
     return type.kind == AEG_W_AFFINE ? (size_t)n_cols * type.bits / 8 : (size_t)n_cols * aeg_scale_bytes(type.kind);
 }
 
@@ -137,6 +140,15 @@ static void move_affine(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
     }
 }
 
+static bool move_blocks(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
+{
+    memset(dst, 0, aeg_block_bytes(rows->type, rows->n_cols));
+    for (uint32_t r = 0; r < n_rows; r++)
+        if (!aeg_blocks_pack_lane(rows->type.kind, aeg_rows_at(rows, r).weight, rows->n_cols, r, dst))
+            return false;
+    return true;
+}
+
 static void move_plain(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
 {
     const size_t s = aeg_scale_bytes(rows->type.kind);
@@ -157,7 +169,11 @@ static void move_plain(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
 void aeg_rows_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out)
 {
     const aeg_weight_type type = row->type;
-    uint8_t codes[MAX_GROUP];
+    uint8_t codes[CHUNK];
+    if (aeg_weight_is_block(type)) {
+        aeg_blocks_source_row(type.kind, row->weight + aeg_block_source_bytes(type.kind, first), n, out);
+        return;
+    }
     if (type.kind == AEG_W_BF16) {
         for (uint32_t i = 0; i < n; i++) {
             uint16_t h;
@@ -179,11 +195,12 @@ void aeg_rows_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out
     }
 }
 
+static uint32_t chunk_at(const aeg_rows *rows, uint32_t c) { return rows->n_cols - c < CHUNK ? rows->n_cols - c : CHUNK; }
+
 void aeg_rows_transpose(const aeg_rows *rows, uint32_t n, uint8_t *dst)
 {
     const size_t size = aeg_scale_bytes(aeg_transposed_type(rows->type).kind);
-    const uint32_t step = rows->type.kind == AEG_W_AFFINE ? rows->type.group : AEG_PLANE_COLS;
-    float w[MAX_GROUP];
+    float w[CHUNK];
     for (uint32_t r = 0; r < n; r++) {
         const aeg_rows row = aeg_rows_at(rows, r);
         for (uint32_t c = 0; c < rows->n_cols; c++) {
@@ -192,9 +209,9 @@ void aeg_rows_transpose(const aeg_rows *rows, uint32_t n, uint8_t *dst)
                 memcpy(to, row.weight + c * size, size);
                 continue;
             }
-            if (c % step == 0)
-                aeg_rows_floats(&row, c, step, w);
-            memcpy(to, &w[c % step], sizeof w[0]);
+            if (c % CHUNK == 0)
+                aeg_rows_floats(&row, c, chunk_at(rows, c), w);
+            memcpy(to, &w[c % CHUNK], sizeof w[0]);
         }
     }
 }
@@ -209,24 +226,34 @@ static void put_scale(uint32_t kind, uint8_t *dst, float value)
         memcpy(dst, &half, 2);
 }
 
-static bool quantise_block(const aeg_rows *rows, uint32_t n_rows, aeg_weight_type out, uint8_t *dst)
+/* Groups of one row, `columns` at w, into lane r of tiles from d on. */
+static bool quantise_groups(const float *w, uint32_t columns, aeg_weight_type out, uint32_t r, uint8_t *d)
 {
     const size_t tile = aeg_tile_bytes(out), s = aeg_scale_bytes(out.scale_kind);
-    float w[MAX_GROUP];
     uint8_t codes[MAX_GROUP];
+    for (uint32_t c = 0; c < columns; c += out.group, d += tile) {
+        float scale, bias;
+        if (!aeg_quantise_group(w + c, out.group, out.bits, codes, &scale, &bias))
+            return false;
+        put_scale(out.scale_kind, d + r * s, scale);
+        put_scale(out.scale_kind, d + (AEG_ROWS + r) * s, bias);
+        uint8_t *planes = d + aeg_header_bytes(out) + (size_t)4 * r;
+        for (uint32_t first = 0; first < out.group; first += AEG_PLANE_COLS, planes += AEG_PLANE_BYTES * out.bits)
+            put_lane_any(out.bits, codes + first, planes);
+    }
+    return true;
+}
+
+static bool quantise_block(const aeg_rows *rows, uint32_t n_rows, aeg_weight_type out, uint8_t *dst)
+{
+    float w[CHUNK];
     for (uint32_t r = 0; r < n_rows; r++) {
         const aeg_rows row = aeg_rows_at(rows, r);
-        uint8_t *d = dst;
-        for (uint32_t c = 0; c < rows->n_cols; c += out.group, d += tile) {
-            float scale, bias;
-            aeg_rows_floats(&row, c, out.group, w);
-            if (!aeg_quantise_group(w, out.group, out.bits, codes, &scale, &bias))
+        for (uint32_t c = 0; c < rows->n_cols; c += CHUNK) {
+            const uint32_t n = chunk_at(rows, c);
+            aeg_rows_floats(&row, c, n, w);
+            if (!quantise_groups(w, n, out, r, dst + c / out.group * aeg_tile_bytes(out)))
                 return false;
-            put_scale(out.scale_kind, d + r * s, scale);
-            put_scale(out.scale_kind, d + (AEG_ROWS + r) * s, bias);
-            uint8_t *planes = d + aeg_header_bytes(out) + (size_t)4 * r;
-            for (uint32_t first = 0; first < out.group; first += AEG_PLANE_COLS, planes += AEG_PLANE_BYTES * out.bits)
-                put_lane_any(out.bits, codes + first, planes);
         }
     }
     return true;
@@ -238,6 +265,8 @@ bool aeg_block_pack(const aeg_rows *rows, uint32_t n_rows, aeg_weight_type out, 
         memset(dst, 0, aeg_block_bytes(out, rows->n_cols));
     if (!aeg_weight_type_equal(rows->type, out))
         return quantise_block(rows, n_rows, out, dst);
+    if (aeg_weight_is_block(out))
+        return move_blocks(rows, n_rows, dst);
     if (out.kind == AEG_W_AFFINE)
         move_affine(rows, n_rows, dst);
     else
@@ -258,12 +287,13 @@ bool aeg_embed_row_pack(const aeg_rows *rows, aeg_weight_type out, uint8_t *dst)
         return true;
     }
     const size_t s = aeg_scale_bytes(out.scale_kind);
-    float w[MAX_GROUP];
+    float w[CHUNK];
     uint8_t codes[MAX_GROUP];
     for (uint32_t c = 0, g = 0; c < rows->n_cols; c += out.group, g++) {
         float scale, bias;
-        aeg_rows_floats(rows, c, out.group, w);
-        if (!aeg_quantise_group(w, out.group, out.bits, codes, &scale, &bias))
+        if (c % CHUNK == 0)
+            aeg_rows_floats(rows, c, chunk_at(rows, c), w);
+        if (!aeg_quantise_group(w + c % CHUNK, out.group, out.bits, codes, &scale, &bias))
             return false;
         aeg_codes_pack(codes, out.group, out.bits, dst + (size_t)c * out.bits / 8);
         put_scale(out.scale_kind, dst + code_bytes + g * s, scale);

@@ -35,19 +35,20 @@ static bool is_sensitive(aeg_part part)
 
 static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, uint32_t n_cols, int requested, bool router)
 {
-    const bool affine = in.kind == AEG_W_AFFINE;
-    if (requested == AEGIS_BITS_KEEP || (requested == AEGIS_BITS_DEFAULT && (affine || p->names.quantised)))
+    const bool affine = in.kind == AEG_W_AFFINE, codes = aeg_weight_reads_codes(in);
+    if (requested == AEGIS_BITS_KEEP || (requested == AEGIS_BITS_DEFAULT && (codes || p->names.quantised)))
         return in;
     const int bits = router ? ROUTER_BITS : requested == AEGIS_BITS_DEFAULT ? DEFAULT_BITS : requested;
     if (affine && in.bits == bits)
         return in;
-    return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits, .scale_kind = affine ? in.scale_kind : in.kind,
+    return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits,
+                              .scale_kind = affine ? in.scale_kind : codes ? AEG_W_F16 : in.kind,
                               .group = affine ? in.group : n_cols % DEFAULT_GROUP == 0 ? DEFAULT_GROUP : NARROW_GROUP };
 }
 
 static aegis_status check_width(const aeg_source_matrix *m, aeg_weight_type out, aegis_error *err)
 {
-    const uint32_t step = out.kind == AEG_W_AFFINE ? out.group : AEG_PLANE_COLS;
+    const uint32_t step = aeg_weight_col_step(out);
     char text[AEG_TYPE_TEXT];
     if (m->n_cols % step == 0)
         return AEGIS_OK;
@@ -127,7 +128,7 @@ static aegis_status plan_embed(aeg_plan *p, int dense_bits, aegis_error *err)
     const aeg_source_matrix *m = &p->embed;
     p->embed_out = target_type(p, m->type, m->n_cols, dense_bits, false);
     /* plain rows are read as they are: any width will do */
-    if (p->embed_out.kind == AEG_W_AFFINE)
+    if (aeg_weight_reads_codes(p->embed_out))
         AEG_TRY(check_width(m, p->embed_out, err));
     p->embed_row_bytes = aeg_plan_row_bytes(p->embed_out, m->n_cols);
     p->file_bytes[AEG_FILE_EMBED] = aeg_align_up(p->embed_row_bytes * m->n_rows, AEG_STORE_ALIGN);

@@ -75,8 +75,7 @@ static void bench_case(const case_level *levels, int n_levels, const matmul_case
     case_make(&d, c);
     for (int i = 0; i < n_levels; i++) {
         double t_read, t_fn;
-        const aeg_matmul_fn fn =
-            c->type.kind == AEG_W_AFFINE ? levels[i].k.affine[c->type.bits][c->act] : levels[i].k.plain[c->type.kind];
+        const aeg_matmul_fn fn = aeg_kernels_matmul(&levels[i].k, c->type, c->act);
         if (i == 0 && n_levels > 1)
             continue; /* scalar is not meant to be fast */
         measure(fn, &d, &t_read, &t_fn);
@@ -121,5 +120,7 @@ int matmul_bench(const char *only)
                                                         .scale_kind = AEG_W_F16 }, (aeg_act_kind)act, only);
     for (uint8_t kind = AEG_W_F32; kind <= AEG_W_BF16; kind++)
         bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_F32, only);
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+        bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_I8, only);
     return 0;
 }

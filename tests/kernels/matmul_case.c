@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/blocks.h"
 #include "kernels/half.h"
 #include "kernels/register.h"
 
@@ -71,6 +72,59 @@ static void make_plain(uint8_t *dst, aeg_weight_type type, size_t n)
     }
 }
 
+static void put_half(uint8_t *p, float v)
+{
+    const uint16_t h = aeg_f16_from_f32(v);
+    memcpy(p, &h, 2);
+}
+
+/* The f16 numbers of a block of ggml, small; or its exponent. */
+static void put_block_scales(uint8_t *block, uint32_t kind)
+{
+    const float d = case_random() % 16 ? random_float(0.01f) : random_float(1e-6f), m = random_float(0.1f);
+    switch (kind) {
+    case AEG_W_MXFP4: block[0] = (uint8_t)(case_random() % 16 ? 110 + case_random() % 20 : case_random() % 3); break;
+    case AEG_W_Q3_K: put_half(block + 108, d); break;
+    case AEG_W_Q6_K: put_half(block + 208, d); break;
+    case AEG_W_Q2_K:
+        put_half(block + 80, d);
+        put_half(block + 82, m);
+        break;
+    case AEG_W_Q4_1:
+    case AEG_W_Q5_1:
+    case AEG_W_Q4_K:
+    case AEG_W_Q5_K: put_half(block + 2, m); /* fall through */
+    default: put_half(block, d); break;
+    }
+}
+
+/* Bytes whose codes are all the largest (unsigned) or, for signed ones, the extremes in turn. */
+static uint8_t extreme_byte(uint32_t kind, case_fill fill)
+{
+    if (kind == AEG_W_Q8_0)
+        return fill == FILL_HIGHEST ? 0x7f : 0x80;
+    return kind == AEG_W_MXFP4 ? 0x77 : 0xff;
+}
+
+static void make_block_rows(uint8_t *dst, const matmul_case *c)
+{
+    const uint32_t kind = c->type.kind;
+    const aeg_block_shape s = aeg_block_shape_of(kind);
+    uint8_t *row = malloc((size_t)c->n_cols / s.cols * s.source);
+    memset(dst, 0, aeg_block_bytes(c->type, c->n_cols));
+    for (uint32_t r = 0; r < AEG_ROWS && row; r++) {
+        uint8_t *block = row;
+        for (uint32_t col = 0; col < c->n_cols; col += s.cols, block += s.source) {
+            for (uint32_t i = 0; i < s.source; i++)
+                block[i] = c->fill == FILL_HIGHEST || c->fill == FILL_LOWEST ? extreme_byte(kind, c->fill) : (uint8_t)case_random();
+            put_block_scales(block, kind);
+        }
+        if (!aeg_blocks_pack_lane(kind, row, c->n_cols, r, dst))
+            abort();
+    }
+    free(row);
+}
+
 /* Large matrices repeat their first row block: the benchmark only wants the bytes. */
 static void make_weights(matmul_data *d, const matmul_case *c)
 {
@@ -82,6 +136,8 @@ static void make_weights(matmul_data *d, const matmul_case *c)
         uint8_t *p = data + b * stride;
         if (b >= 8) {
             memcpy(p, data, block);
+        } else if (aeg_weight_is_block(c->type)) {
+            make_block_rows(p, c);
         } else if (c->type.kind != AEG_W_AFFINE) {
             make_plain(p, c->type, (size_t)AEG_ROWS * c->n_cols);
         } else {
@@ -106,14 +162,16 @@ static int32_t make_code(const matmul_case *c, bool zero)
 
 static void make_acts(matmul_data *d, const matmul_case *c, uint32_t n_rows)
 {
-    const uint32_t block = c->type.group == 32 ? 32 : 64;
+    const uint32_t block = c->type.group == 32 || aeg_weight_is_block(c->type) ? 32 : 64;
     const size_t n = (size_t)n_rows * c->n_cols;
     int8_t *q8 = own(d, n);
     int16_t *q16 = own(d, 2 * n);
     float *f32 = own(d, 4 * n), *scale = own(d, 4 * (n / 32)), *sum = own(d, 4 * (n / 32));
+    int32_t *sums = own(d, 4 * (n / 16));
     for (size_t i = 0; i < n; i++)
         f32[i] = random_float(2);
-    for (size_t b = 0; c->type.kind == AEG_W_AFFINE && b < n / block; b++) {
+    memset(sums, 0, 4 * (n / 16));
+    for (size_t b = 0; aeg_weight_reads_codes(c->type) && b < n / block; b++) {
         const bool zero = c->fill == FILL_ZEROS && case_random() % 3 == 0;
         int32_t total = 0;
         for (size_t i = b * block; i < (b + 1) * block; i++) {
@@ -121,13 +179,14 @@ static void make_acts(matmul_data *d, const matmul_case *c, uint32_t n_rows)
             q8[i] = (int8_t)code;
             q16[i] = (int16_t)code;
             total += code;
+            sums[i / 16] += code;
         }
         scale[b] = zero ? 0 : 0.001f + random_float(0.0009f);
         sum[b] = scale[b] * (float)total;
     }
     d->x = (aeg_acts){ .kind = (uint8_t)c->act, .n_cols = c->n_cols, .block = block, .f32 = f32,
                        .q8 = c->act == AEG_ACT_I8 ? q8 : NULL, .q16 = c->act == AEG_ACT_I16 ? q16 : NULL,
-                       .d = scale, .s = sum };
+                       .d = scale, .s = sum, .sums = aeg_weight_reads_sums(c->type) ? sums : NULL };
 }
 
 void case_make(matmul_data *d, const matmul_case *c)

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t rows[64];
     float *y;
     size_t y_floats, matrix_bytes;
-    void *owned[8];
+    void *owned[9];
     int n_owned;
 } matmul_data;
 

@@ -23,7 +23,7 @@ static int n_levels;
 
 static aeg_matmul_fn function_of(const case_level *l, const matmul_case *c)
 {
-    return c->type.kind == AEG_W_AFFINE ? l->k.affine[c->type.bits][c->act] : l->k.plain[c->type.kind];
+    return aeg_kernels_matmul(&l->k, c->type, c->act);
 }
 
 /* Runs one level, its row blocks cut at a random place. */
@@ -69,10 +69,10 @@ static void check_case(const matmul_case *c)
 /* All token counts and row counts of a type; the other dimensions are drawn. */
 static void check_type(aeg_weight_type type, aeg_act_kind act)
 {
-    const uint32_t step = type.kind == AEG_W_AFFINE ? type.group : 32;
+    const uint32_t step = aeg_weight_col_step(type);
     for (uint32_t r = 0; r < COUNT(all_rows); r++)
         for (uint32_t n = 1; n <= 9; n++) {
-            const uint32_t longest = case_random() % 16 ? 384 : 2048;
+            const uint32_t longest = case_random() % 16 ? (step > 128 ? 2 * step : 384) : 2048;
             const matmul_case c = { .type = type, .act = act, .n_rows = all_rows[r], .n = n,
                                     .n_cols = step * (1 + case_random() % (longest / step)),
                                     .fill = (case_fill)(case_random() % N_FILLS),
@@ -117,6 +117,30 @@ static void plain_products_equal_scalar(void **state)
             check_type((aeg_weight_type){ .kind = kind }, AEG_ACT_F32);
 }
 
+static void check_blocks(aeg_act_kind act)
+{
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+        check_type((aeg_weight_type){ .kind = kind }, act);
+}
+
+static void int8_products_of_blocks_equal_scalar(void **state)
+{
+    (void)state;
+    check_blocks(AEG_ACT_I8);
+}
+
+static void int16_products_of_blocks_equal_scalar(void **state)
+{
+    (void)state;
+    check_blocks(AEG_ACT_I16);
+}
+
+static void f32_products_of_blocks_equal_scalar(void **state)
+{
+    (void)state;
+    check_blocks(AEG_ACT_F32);
+}
+
 /* A saturating instruction shows here and nowhere else. */
 static void extreme_codes_do_not_saturate(void **state)
 {
@@ -134,7 +158,42 @@ static void extreme_codes_do_not_saturate(void **state)
                     }
 }
 
+static void extreme_codes_of_blocks_do_not_saturate(void **state)
+{
+    (void)state;
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+        for (int fill = FILL_HIGHEST; fill <= FILL_LOWEST; fill++)
+            for (uint32_t n = 1; n <= 9; n += 2)
+                for (int act = AEG_ACT_I8; act <= AEG_ACT_I16; act++) {
+                    const matmul_case c = { .act = (aeg_act_kind)act, .n_rows = 16, .n_cols = 512, .n = n,
+                                            .fill = (case_fill)fill, .type = { .kind = kind } };
+                    check_case(&c);
+                }
+}
+
 /* The oracle itself, against sums in double of the rows as they read back. */
+static void check_rows(const matmul_case *c)
+{
+    matmul_data d;
+    float row[512];
+    case_make(&d, c);
+    function_of(&levels[0], c)(&d.args, 0, aeg_row_blocks(c->n_rows));
+    for (uint32_t m = 0; m < c->n; m++)
+        for (uint32_t r = 0; r < c->n_rows; r++) {
+            double sum = 0, size = 0;
+            aeg_weights_row(&d.w, r, row);
+            for (uint32_t k = 0; k < c->n_cols; k++) {
+                const size_t at = (size_t)d.rows[m] * c->n_cols + k;
+                const double x = c->act == AEG_ACT_F32 ? (double)d.x.f32[at]
+                                 : (double)d.x.d[at / d.x.block] * (c->act == AEG_ACT_I8 ? d.x.q8[at] : d.x.q16[at]);
+                sum += (double)row[k] * x;
+                size += fabs((double)row[k] * x);
+            }
+            assert_true(fabs((double)d.y[m * d.args.y_stride + r] - sum) <= 1e-5 * size);
+        }
+    case_free(&d);
+}
+
 static void scalar_agrees_with_the_rows_of_the_matrix(void **state)
 {
     (void)state;
@@ -145,25 +204,14 @@ static void scalar_agrees_with_the_rows_of_the_matrix(void **state)
                       .group = plain ? 0 : all_groups[i / 6 % 3], .scale_kind = plain ? 0 : (uint8_t)(i % 3) },
             .act = plain ? AEG_ACT_F32 : (aeg_act_kind)(i / 6 % 3), .n_rows = 33, .n_cols = 512, .n = 2,
             .gather = true };
-        matmul_data d;
-        float row[512];
-        case_make(&d, &c);
-        function_of(&levels[0], &c)(&d.args, 0, aeg_row_blocks(c.n_rows));
-        for (uint32_t m = 0; m < c.n; m++)
-            for (uint32_t r = 0; r < c.n_rows; r++) {
-                double sum = 0, size = 0;
-                aeg_weights_row(&d.w, r, row);
-                for (uint32_t k = 0; k < c.n_cols; k++) {
-                    const size_t at = (size_t)d.rows[m] * c.n_cols + k;
-                    const double x = c.act == AEG_ACT_F32 ? (double)d.x.f32[at]
-                                     : (double)d.x.d[at / d.x.block] * (c.act == AEG_ACT_I8 ? d.x.q8[at] : d.x.q16[at]);
-                    sum += (double)row[k] * x;
-                    size += fabs((double)row[k] * x);
-                }
-                assert_true(fabs((double)d.y[m * d.args.y_stride + r] - sum) <= 1e-5 * size);
-            }
-        case_free(&d);
+        check_rows(&c);
     }
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+        for (int act = AEG_ACT_F32; act <= AEG_ACT_I16; act++) {
+            const matmul_case c = { .type = { .kind = kind }, .act = (aeg_act_kind)act, .n_rows = 33, .n_cols = 512, .n = 2,
+                                    .gather = true };
+            check_rows(&c);
+        }
 }
 
 int main(int argc, char **argv)
@@ -181,6 +229,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(int16_products_equal_scalar),
         cmocka_unit_test(f32_products_equal_scalar),
         cmocka_unit_test(plain_products_equal_scalar),
+        cmocka_unit_test(extreme_codes_of_blocks_do_not_saturate),
+        cmocka_unit_test(int8_products_of_blocks_equal_scalar),
+        cmocka_unit_test(int16_products_of_blocks_equal_scalar),
+        cmocka_unit_test(f32_products_of_blocks_equal_scalar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

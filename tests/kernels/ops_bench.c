@@ -60,6 +60,8 @@ BENCH(hyper_update)
 BENCH(store_f16) { k->store_f16(halves[0], f[0], 4096); return 4096 * 6; }
 BENCH(quantize_i8) { k->quantize_i8(codes8, f[2], f[3], f[0], 2048, 64); return 2048 * 5; }
 BENCH(quantize_i16) { k->quantize_i16(codes16, f[2], f[3], f[0], 2048, 64); return 2048 * 6; }
+BENCH(code_sums_i8) { k->code_sums_i8((int32_t *)f[2], codes8, 2048); return 2048; }
+BENCH(code_sums_i16) { k->code_sums_i16((int32_t *)f[2], codes16, 2048); return 2048 * 2; }
 
 BENCH(attn_merge)
 {

@@ -332,6 +332,28 @@ CASE(quantize_i16)
     k->quantize_i16(ops_bytes(w, n * sizeof(int16_t)), d, s, x, n, block);
 }
 
+static void random_bytes(ops_world *w, uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (uint8_t)ops_below(w, 256);
+}
+
+CASE(code_sums_i8)
+{
+    const uint32_t n = 16 * (1 + ops_below(w, 40));
+    int8_t *q = ops_bytes(w, n);
+    random_bytes(w, (uint8_t *)q, n);
+    k->code_sums_i8(ops_bytes(w, n / 16 * sizeof(int32_t)), q, n);
+}
+
+CASE(code_sums_i16)
+{
+    const uint32_t n = 16 * (1 + ops_below(w, 40));
+    int16_t *q = ops_bytes(w, n * sizeof(int16_t));
+    random_bytes(w, (uint8_t *)q, n * sizeof(int16_t));
+    k->code_sums_i16(ops_bytes(w, n / 16 * sizeof(int32_t)), q, n);
+}
+
 const ops_case ops_cases[] = {
 #define CASE_ROW(name, ret, params) { #name, run_##name },
     AEG_KERNEL_LIST(CASE_ROW)

@@ -297,6 +297,15 @@ static void check_quantize(const aeg_kernels *k)
     for (int i = 0; i < 64; i++)
         OPS_CHECK(fabs(x[i] - (double)d[0] * wide[i]) <= d[0] * 0.51, "code %d of %g", wide[i], (double)x[i]);
 
+    int32_t sums[4];
+    k->code_sums_i8(sums, q, 64);
+    OPS_CHECK(sums[0] == 0 && sums[1] == 0 && sums[2] + sums[3] == sum, "sums %d and %d of codes with sum %d", sums[2],
+              sums[3], sum);
+    k->code_sums_i16(sums, wide, 64);
+    for (int i = 48; i < 64; i++)
+        sums[3] -= wide[i];
+    OPS_CHECK(sums[3] == 0, "the sum of the last 16 codes is off by %d", sums[3]);
+
     for (int i = 0; i < 64; i++) /* a scale of exactly 1: ties go to the even code */
         x[i] = i == 0 ? 127.0f : i == 32 ? -127.0f : (float)(i % 32) - 0.5f;
     k->quantize_i8(q, d, s, x, 64, 32);

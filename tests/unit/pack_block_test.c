@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/half.h"
 #include "pack/block.h"
 #include "pack/quant.h"
@@ -193,6 +194,77 @@ static void changing_the_width_quantises_the_values(void **state)
     free(c);
 }
 
+/* --- ggml types ---------------------------------------------------------------------------------------------- */
+
+/* Random rows without infinities: the top exponent bit of every 16-bit number is 0 wherever a scale may be. */
+static void fill_blocks(block_case *c, uint8_t kind, uint32_t n_cols)
+{
+    c->rows = (aeg_rows){ .type = { .kind = kind }, .n_cols = n_cols, .weight = c->weight + 1 };
+    t_fill_random(c->weight, sizeof c->weight);
+    for (size_t i = 0; i < sizeof c->weight; i++)
+        c->weight[i] &= 0xbf;
+}
+
+static void blocks_are_moved_and_missing_rows_are_zero(void **state)
+{
+    (void)state;
+    block_case *c = malloc(sizeof *c);
+    uint8_t *got = malloc(1 << 18);
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+        const uint32_t n_rows = 1 + (uint32_t)t_below(AEG_ROWS);
+        fill_blocks(c, kind, MAX_COLS);
+        const size_t bytes = aeg_block_bytes(c->rows.type, MAX_COLS), row_bytes = aeg_rows_weight_bytes(c->rows.type, MAX_COLS);
+        T_CHECK(aeg_rows_scale_bytes(c->rows.type, MAX_COLS) == 0);
+        memset(got, 0xa5, bytes + 1);
+        T_CHECK(aeg_block_pack(&c->rows, n_rows, c->rows.type, got));
+        T_CHECK(got[bytes] == 0xa5);
+        const aeg_weights w = { .type = c->rows.type, .n_rows = AEG_ROWS, .n_cols = MAX_COLS, .block_stride = bytes, .data = got };
+        for (uint32_t r = 0; r < AEG_ROWS; r++) {
+            float a[MAX_COLS], b[MAX_COLS] = { 0 };
+            uint8_t back[MAX_COLS / 32 * 34];
+            aeg_weights_row(&w, r, a);
+            if (r < n_rows) {
+                aeg_blocks_unpack_lane(kind, got, MAX_COLS, r, back);
+                T_CHECK(memcmp(back, aeg_rows_at(&c->rows, r).weight, row_bytes) == 0);
+                aeg_blocks_source_row(kind, back, MAX_COLS, b);
+            }
+            for (uint32_t i = 0; i < MAX_COLS; i++)
+                T_CHECK(a[i] == b[i]);
+        }
+        T_CHECK(aeg_embed_row_pack(&c->rows, c->rows.type, got));
+        T_CHECK(memcmp(got, c->rows.weight, row_bytes) == 0);
+    }
+    free(got);
+    free(c);
+}
+
+/* Asking for affine codes quantises the values, whatever the block. */
+static void blocks_become_affine_by_their_values(void **state)
+{
+    enum { COLS = 384 };
+    (void)state;
+    const aeg_weight_type out = { .kind = AEG_W_AFFINE, .bits = 4, .group = 64, .scale_kind = AEG_W_F16 };
+    block_case *c = malloc(sizeof *c);
+    uint8_t *got = malloc(1 << 18), *want = malloc(1 << 18);
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+        float w[2][512];
+        const uint32_t cols = aeg_block_shape_of(kind).cols == 32 ? COLS : 512;
+        fill_blocks(c, kind, cols);
+        const aeg_rows plain = { .type = { .kind = AEG_W_F32 }, .n_cols = cols, .weight = (const uint8_t *)w };
+        for (uint32_t r = 0; r < 2; r++)
+            aeg_blocks_source_row(kind, aeg_rows_at(&c->rows, r).weight, cols, w[0] + r * cols);
+        T_CHECK(aeg_block_pack(&c->rows, 2, out, got));
+        T_CHECK(aeg_block_pack(&plain, 2, out, want));
+        T_CHECK(memcmp(got, want, aeg_block_bytes(out, cols)) == 0);
+        T_CHECK(aeg_embed_row_pack(&c->rows, out, got));
+        T_CHECK(aeg_embed_row_pack(&plain, out, want));
+        T_CHECK(memcmp(got, want, aeg_rows_weight_bytes(out, cols) + 2 * aeg_rows_scale_bytes(out, cols)) == 0);
+    }
+    free(want);
+    free(got);
+    free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +272,8 @@ int main(void)
         cmocka_unit_test(odd_groups),
         cmocka_unit_test(moving_equals_the_slow_way),
         cmocka_unit_test(changing_the_width_quantises_the_values),
+        cmocka_unit_test(blocks_are_moved_and_missing_rows_are_zero),
+        cmocka_unit_test(blocks_become_affine_by_their_values),
     };
     return cmocka_run_group_tests_name("pack_block", tests, NULL, NULL);
 }

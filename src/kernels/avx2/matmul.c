@@ -11,6 +11,8 @@ void aeg_matmul_avx2_register(aeg_kernels *k)
     aeg_matmul_avx2_i16_register(k);
     aeg_matmul_avx2_f32_register(k);
     aeg_matmul_avx2_plain_register(k);
+    aeg_matmul_avx2_blocks_i8_register(k);
+    aeg_matmul_avx2_blocks_register(k);
 }
 
 #else

@@ -11,6 +11,8 @@ void aeg_matmul_avx512_register(aeg_kernels *k)
     aeg_matmul_avx512_i16_register(k);
     aeg_matmul_avx512_f32_register(k);
     aeg_matmul_avx512_plain_register(k);
+    aeg_matmul_avx512_blocks_i8_register(k);
+    aeg_matmul_avx512_blocks_register(k);
 }
 
 #else

@@ -12,6 +12,8 @@ void aeg_matmul_avx512_i8_register(aeg_kernels *k);
 void aeg_matmul_avx512_i16_register(aeg_kernels *k);
 void aeg_matmul_avx512_f32_register(aeg_kernels *k);
 void aeg_matmul_avx512_plain_register(aeg_kernels *k);
+void aeg_matmul_avx512_blocks_i8_register(aeg_kernels *k);
+void aeg_matmul_avx512_blocks_register(aeg_kernels *k);
 
 /* 16 stored floats of one kind. */
 AEG_INLINE __m512 aeg_load_floats(uint32_t kind, const uint8_t *p)

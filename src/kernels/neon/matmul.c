@@ -11,13 +11,17 @@ void aeg_matmul_neon_widening_register(aeg_kernels *k)
     aeg_matmul_neon_i16_register(k);
     aeg_matmul_neon_f32_register(k);
     aeg_matmul_neon_plain_register(k);
+    aeg_matmul_neon_blocks_i8_register(k);
+    aeg_matmul_neon_blocks_register(k);
 }
 
 void aeg_matmul_neon_register(aeg_kernels *k)
 {
     aeg_matmul_neon_widening_register(k);
-    if (aeg_cpu_has_dotprod())
+    if (aeg_cpu_has_dotprod()) {
         aeg_matmul_neon_i8_dot_register(k);
+        aeg_matmul_neon_blocks_i8_dot_register(k);
+    }
 }
 
 #else

@@ -165,4 +165,5 @@ void aeg_matmul_scalar_register(aeg_kernels *k)
     }
     for (int kind = AEG_W_F32; kind <= AEG_W_BF16; kind++)
         k->plain[kind] = plain;
+    aeg_matmul_scalar_blocks_register(k);
 }

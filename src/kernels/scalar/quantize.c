@@ -61,3 +61,21 @@ void aeg_scalar_quantize_i16(int16_t *q, float *d, float *s, const float *x, uin
         s[b] = d[b] * (float)sum;
     }
 }
+
+void aeg_scalar_code_sums_i8(int32_t *sums, const int8_t *q, uint32_t n16)
+{
+    for (uint32_t b = 0; b < n16 / 16; b++) {
+        sums[b] = 0;
+        for (uint32_t i = 0; i < 16; i++)
+            sums[b] += q[16 * b + i];
+    }
+}
+
+void aeg_scalar_code_sums_i16(int32_t *sums, const int16_t *q, uint32_t n16)
+{
+    for (uint32_t b = 0; b < n16 / 16; b++) {
+        sums[b] = 0;
+        for (uint32_t i = 0; i < 16; i++)
+            sums[b] += q[16 * b + i];
+    }
+}

@@ -72,3 +72,24 @@ static void quantize_i16(int16_t *q, float *d, float *s, const float *x, uint32_
     else
         quantize_i16_blocks(q, d, s, x, n, 2);
 }
+
+/* Plain loops: compilers make two or three vector operations of 16 additions of constant places. */
+static void code_sums_i8(int32_t *sums, const int8_t *q, uint32_t n16)
+{
+    for (uint32_t b = 0; b < n16 / LANES; b++, q += LANES) {
+        int32_t sum = 0;
+        for (uint32_t i = 0; i < LANES; i++)
+            sum += q[i];
+        sums[b] = sum;
+    }
+}
+
+static void code_sums_i16(int32_t *sums, const int16_t *q, uint32_t n16)
+{
+    for (uint32_t b = 0; b < n16 / LANES; b++, q += LANES) {
+        int32_t sum = 0;
+        for (uint32_t i = 0; i < LANES; i++)
+            sum += q[i];
+        sums[b] = sum;
+    }
+}

@@ -13,6 +13,8 @@ enum {
 void aeg_act_room_init(aeg_act_room *room, aeg_arena *arena, aeg_act_kind act, uint64_t rows, uint64_t n_cols)
 {
     const uint64_t n = rows * n_cols;
+    const bool sums = act & AEG_ACT_SUMS;
+    act = (aeg_act_kind)(act & ~AEG_ACT_SUMS);
     *room = (aeg_act_room){ 0 };
     if (act == AEG_ACT_F32)
         return;
@@ -22,11 +24,29 @@ void aeg_act_room_init(aeg_act_room *room, aeg_arena *arena, aeg_act_kind act, u
         room->q16 = AEG_ARENA_ARRAY(arena, int16_t, n);
     room->d = AEG_ARENA_ARRAY(arena, float, n / MIN_ACT_BLOCK + 1);
     room->s = AEG_ARENA_ARRAY(arena, float, n / MIN_ACT_BLOCK + 1);
+    if (sums)
+        room->sums = AEG_ARENA_ARRAY(arena, int32_t, n / AEG_SUM_COLS + 1);
 }
 
 uint32_t aeg_act_block(aeg_weight_type type)
 {
-    return type.kind == AEG_W_AFFINE && type.group == 32 ? 32 : 64;
+    return (type.kind == AEG_W_AFFINE && type.group == 32) || aeg_weight_is_block(type) ? 32 : 64;
+}
+
+void aeg_quantize_codes(const aeg_kernels *k, aeg_act_kind act, const aeg_act_room *room, size_t at, const float *x,
+                        uint32_t n_cols, uint32_t block)
+{
+    const size_t b = at / block, i = at / AEG_SUM_COLS;
+    if (act == AEG_ACT_I8)
+        k->quantize_i8(room->q8 + at, room->d + b, room->s + b, x, n_cols, block);
+    else if (act == AEG_ACT_I16)
+        k->quantize_i16(room->q16 + at, room->d + b, room->s + b, x, n_cols, block);
+    if (act == AEG_ACT_F32 || room->sums == NULL || block != MIN_ACT_BLOCK)
+        return; /* only products in blocks of 32 read sums */
+    if (act == AEG_ACT_I8)
+        k->code_sums_i8(room->sums + i, room->q8 + at, n_cols);
+    else
+        k->code_sums_i16(room->sums + i, room->q16 + at, n_cols);
 }
 
 typedef struct {
@@ -39,11 +59,7 @@ typedef struct {
 void aeg_quantize_row(const aeg_compute *c, const aeg_act_room *room, uint32_t row, const float *x, uint32_t n_cols,
                       uint32_t block)
 {
-    const size_t at = (size_t)row * n_cols, at_block = (size_t)row * (n_cols / block);
-    if (c->act == AEG_ACT_I8)
-        c->kernels->quantize_i8(room->q8 + at, room->d + at_block, room->s + at_block, x, n_cols, block);
-    else
-        c->kernels->quantize_i16(room->q16 + at, room->d + at_block, room->s + at_block, x, n_cols, block);
+    aeg_quantize_codes(c->kernels, c->act, room, (size_t)row * n_cols, x, n_cols, block);
 }
 
 static void quantize_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
@@ -57,14 +73,15 @@ static void quantize_rows(void *ctx, uint32_t begin, uint32_t end, uint32_t thre
 aeg_acts aeg_act_view(const aeg_compute *c, const aeg_act_room *room, const float *x, uint32_t n_cols, uint32_t block)
 {
     return (aeg_acts){ .kind = (uint8_t)c->act, .n_cols = n_cols, .block = block, .f32 = x, .q8 = room->q8, .q16 = room->q16,
-                       .d = room->d, .s = room->s };
+                       .d = room->d, .s = room->s, .sums = room->sums };
 }
 
 aeg_act_room aeg_act_room_at(const aeg_act_room *room, uint64_t element)
 {
     return (aeg_act_room){ .q8 = room->q8 != NULL ? room->q8 + element : NULL,
                            .q16 = room->q16 != NULL ? room->q16 + element : NULL,
-                           .d = room->d + element / MIN_ACT_BLOCK, .s = room->s + element / MIN_ACT_BLOCK };
+                           .d = room->d + element / MIN_ACT_BLOCK, .s = room->s + element / MIN_ACT_BLOCK,
+                           .sums = room->sums != NULL ? room->sums + element / AEG_SUM_COLS : NULL };
 }
 
 aeg_acts aeg_acts_from(const aeg_acts *acts, uint32_t row)
@@ -76,6 +93,7 @@ aeg_acts aeg_acts_from(const aeg_acts *acts, uint32_t row)
     a.q16 = a.q16 != NULL ? a.q16 + at : NULL;
     a.d = a.d != NULL ? a.d + block : NULL;
     a.s = a.s != NULL ? a.s + block : NULL;
+    a.sums = a.sums != NULL ? a.sums + at / AEG_SUM_COLS : NULL;
     return a;
 }
 
@@ -126,7 +144,7 @@ static void run_parts(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
     }
 }
 
-bool aeg_reads_codes(const aeg_compute *c, aeg_weight_type type) { return c->act != AEG_ACT_F32 && type.kind == AEG_W_AFFINE; }
+bool aeg_reads_codes(const aeg_compute *c, aeg_weight_type type) { return c->act != AEG_ACT_F32 && aeg_weight_reads_codes(type); }
 
 static bool reads_codes(const aeg_compute *c, const aeg_linear_out *o) { return !o->exact && aeg_reads_codes(c, o->w->type); }
 

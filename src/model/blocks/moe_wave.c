@@ -25,7 +25,7 @@ uint32_t aeg_wave_widen(aeg_wave_scratch *s, uint32_t rows, uint32_t width)
 
 static bool same_input(aeg_weight_type a, aeg_weight_type b)
 {
-    return (a.kind == AEG_W_AFFINE) == (b.kind == AEG_W_AFFINE) && aeg_act_block(a) == aeg_act_block(b);
+    return aeg_weight_reads_codes(a) == aeg_weight_reads_codes(b) && aeg_act_block(a) == aeg_act_block(b);
 }
 
 bool aeg_wave_alike(const aeg_wave_view *a, const aeg_wave_view *b)
@@ -103,12 +103,7 @@ static void activate(const wave_job *j, const aeg_wave_view *v, const float *gat
 
 static void quantize_hidden(const wave_job *j, size_t at, uint32_t n_cols)
 {
-    const aeg_act_room *room = &j->s->room;
-    const size_t block = at / j->h_block;
-    if (j->h_kind == AEG_ACT_I8)
-        j->c->kernels->quantize_i8(room->q8 + at, room->d + block, room->s + block, j->s->h + at, n_cols, j->h_block);
-    else if (j->h_kind == AEG_ACT_I16)
-        j->c->kernels->quantize_i16(room->q16 + at, room->d + block, room->s + block, j->s->h + at, n_cols, j->h_block);
+    aeg_quantize_codes(j->c->kernels, j->h_kind, &j->s->room, at, j->s->h + at, n_cols, j->h_block);
 }
 
 /* Groups [g0, g1) of one view. */
@@ -153,6 +148,7 @@ static aeg_acts hidden_rows(const wave_job *j, const aeg_wave_view *v)
     h.q16 = j->h_kind == AEG_ACT_I16 ? room->q16 + at : NULL;
     h.d = room->d + block;
     h.s = room->s + block;
+    h.sums = room->sums ? room->sums + at / AEG_SUM_COLS : NULL;
     return h;
 }
 
