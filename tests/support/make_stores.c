@@ -49,6 +49,9 @@ int main(int argc, char **argv)
         { "deepseek2", "models/deepseek2-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "deepseek2-lite", "models/deepseek2-lite-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "xing4", "models/xing4-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "xing4-loud", "models/xing4-loud-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "xing4-gguf", "models/xing4-gguf/model.gguf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "deepseek2-gguf", "models/deepseek2-gguf/model.gguf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
     };
     mkdir(argv[1], 0755);
     for (size_t i = 0; i < sizeof stores / sizeof stores[0]; i++) {

@@ -21,6 +21,9 @@
 #define T_STORE_DEEPSEEK2 AEGIS_STORES_DIR "/deepseek2"
 #define T_STORE_DEEPSEEK2_LITE AEGIS_STORES_DIR "/deepseek2-lite"
 #define T_STORE_XING4 AEGIS_STORES_DIR "/xing4"
+#define T_STORE_XING4_LOUD AEGIS_STORES_DIR "/xing4-loud"         /* streams beyond f16        */
+#define T_STORE_XING4_GGUF AEGIS_STORES_DIR "/xing4-gguf"         /* the release's types        */
+#define T_STORE_DEEPSEEK2_GGUF AEGIS_STORES_DIR "/deepseek2-gguf" /* attn_kv_b in one tensor    */
 /* models/NAME of tests/data as published, bf16 kept, and at 8 bits: qwen3moe, qwen3next, olmoe. */
 #define T_STORE_KEEP(name) AEGIS_STORES_DIR "/" name "-keep"
 #define T_STORE_8(name) AEGIS_STORES_DIR "/" name "-8"

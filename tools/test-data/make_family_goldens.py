@@ -207,6 +207,7 @@ def make(folder, out):
             tensors[f"router_{n}.{layer}.pick"] = pick.astype(np.int32)
             tensors[f"router_{n}.{layer}.weight"] = weight.astype(np.float32)
             tensors[f"router_{n}.{layer}.margin"] = margin.astype(np.float32)
+        tensors[f"max_abs_{n}"] = abs(streams).reshape(len(streams), -1).max(-1).astype(np.float32)
         if n == 7:
             tensors["streams_7"] = streams.astype(np.float32)
         if n in (7, 40):
