@@ -154,20 +154,23 @@ T_PROPERTY(three_bits_equal_the_same_codes_as_nibbles, 30)
     aeg_arena_unmap(&arena);
 }
 
-/* Several matrices of mixed groups at once give what one row at a time gives. */
+/* Several matrices of mixed types at once, on all that the processor has, give what one row at a time gives in plain C. */
 T_PROPERTY(matrices_at_once_equal_rows_alone, 40)
 {
-    enum { COLS = 128, OUTS = 4, MAX_ROWS = 40, MAX_N = 5 };
+    enum { COLS = 256, OUTS = 8, MAX_ROWS = 40, MAX_N = 5 };
     static const aeg_weight_type types[] = {
         { AEG_W_AFFINE, 4, AEG_W_BF16, 64 }, { AEG_W_AFFINE, 8, AEG_W_F16, 32 },
         { AEG_W_AFFINE, 3, AEG_W_F32, 128 }, { AEG_W_BF16, 0, 0, 0 },
+        { AEG_W_Q5_0, 0, 0, 0 }, { AEG_W_Q6_K, 0, 0, 0 }, { AEG_W_Q2_K, 0, 0, 0 }, { AEG_W_IQ4_NL, 0, 0, 0 },
     };
     aeg_arena arena = t_arena(4 << 20);
-    aeg_kernels k;
-    aeg_kernels_init(&k, AEG_CPU_SCALAR);
+    aeg_kernels k, scalar;
+    aeg_kernels_init(&k, aeg_cpu_detect());
+    aeg_kernels_init(&scalar, AEG_CPU_SCALAR);
     aeg_team *team = NULL;
     T_OK(aeg_team_init(&team, &arena, (uint32_t)t_between(1, 3), NULL), NULL);
     const aeg_compute c = { .kernels = &k, .team = team, .act = (aeg_act_kind)t_below(3) };
+    const aeg_compute plain = { .kernels = &scalar, .team = team, .act = c.act };
     const uint32_t n = (uint32_t)t_between(1, MAX_N);
     float x[MAX_N * COLS], y[OUTS][MAX_N * MAX_ROWS], alone[MAX_ROWS];
     for (uint32_t i = 0; i < n * COLS; i++)
@@ -186,13 +189,13 @@ T_PROPERTY(matrices_at_once_equal_rows_alone, 40)
         outs[i] = (aeg_linear_out){ .w = &w[i], .y = y[i], .y_stride = MAX_ROWS, .exact = t_below(2) == 0 };
     }
     aeg_act_room room;
-    aeg_act_room_init(&room, &arena, c.act, MAX_N, COLS);
+    aeg_act_room_init(&room, &arena, (aeg_act_kind)(c.act | AEG_ACT_SUMS), MAX_N, COLS);
     aeg_linear(&c, &room, x, n, COLS, outs, OUTS);
     for (uint32_t i = 0; i < OUTS; i++)
         for (uint32_t t = 0; t < n; t++) {
             aeg_linear_out one = outs[i];
             one.y = alone;
-            aeg_linear(&c, &room, x + t * COLS, 1, COLS, &one, 1);
+            aeg_linear(&plain, &room, x + t * COLS, 1, COLS, &one, 1);
             T_CHECK(memcmp(alone, y[i] + t * MAX_ROWS, w[i].n_rows * sizeof(float)) == 0);
         }
     aeg_team_close(team);

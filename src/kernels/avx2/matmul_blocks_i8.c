@@ -21,48 +21,60 @@ AEG_INLINE uint32_t b_limit(const uint32_t kind)
 static const uint8_t iq4_low[16] = { 1, 8, 13, 15, 15, 13, 10, 6, 1, 13, 9, 6, 5, 5, 9, 1 };
 static const uint8_t iq4_high[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10, 11, 12, 13, 15 };
 
-AEG_INLINE void b_operands(const uint32_t kind, const uint8_t *codes, uint32_t part, vec *u)
+/* What quad j is multiplied by: its codes, or their low and high nibbles. */
+AEG_INLINE void operands_of(const uint32_t kind, const uint8_t *codes, uint32_t part, const uint32_t j, vec *low, vec *high)
 {
     if (aeg_block_lookup(kind) == aeg_iq4_codes) {
-        AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) {
-            const vec quad = aeg_quad(4, codes + part * PART_BYTES, j);
-            u[j] = v_lookup(iq4_low, quad);
-            u[AEG_QUADS + j] = v_lookup(iq4_high, quad);
-        }
+        const vec quad = aeg_quad(4, codes + part * PART_BYTES, j);
+        *low = v_lookup(iq4_low, quad);
+        *high = v_lookup(iq4_high, quad);
         return;
     }
-    b_quads(kind, codes, part, u);
-    if (!b_split(kind))
-        return;
-    const vec nibble = v_set8(15);
-    AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) {
-        u[AEG_QUADS + j] = v_and(_mm256_srli_epi16(u[j], 4), nibble);
-        u[j] = v_and(u[j], nibble);
+    *low = b_quad(kind, codes, part, j);
+    if (b_split(kind)) {
+        *high = v_and(_mm256_srli_epi16(*low, 4), v_set8(15));
+        *low = v_and(*low, v_set8(15));
     }
 }
 
-/* Sum of n_quads products, widened after every `limit` of them. */
-AEG_INLINE vec dot_quads(const uint32_t limit, const uint32_t n_quads, const vec *u, const int8_t *q)
+/* One token expands a quad where it is multiplied: 16 operands at once are more than there are registers. */
+AEG_INLINE void b_operands(const uint32_t kind, const uint32_t fixed, const uint8_t *codes, uint32_t part, vec *u)
 {
-    const vec ones = _mm256_set1_epi16(1);
-    vec sum = _mm256_setzero_si256(), part = sum;
-    AEG_UNROLL for (uint32_t j = 0; j < n_quads; j++) {
-        const vec product = _mm256_maddubs_epi16(u[j], _mm256_set1_epi32(aeg_load32(q + 4 * j)));
-        part = j % limit == 0 ? product : _mm256_add_epi16(part, product);
-        if (j % limit == limit - 1 || j == n_quads - 1)
-            sum = j < limit ? _mm256_madd_epi16(part, ones) : v_add(sum, _mm256_madd_epi16(part, ones));
-    }
-    return sum;
+    if (fixed == 1)
+        return;
+    AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) operands_of(kind, codes, part, j, &u[j], &u[AEG_QUADS + j]);
 }
 
-AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t n, const vec *u, const int8_t *q, const int32_t *sums, const uint32_t q0,
-                     const uint32_t n_quads)
+/* part += product, widened into sum after every `limit` products and after the last. */
+AEG_INLINE void add_product(const uint32_t limit, const uint32_t i, const bool last, vec product, vec *part, vec *sum)
+{
+    *part = i % limit == 0 ? product : _mm256_add_epi16(*part, product);
+    if (i % limit != limit - 1 && !last)
+        return;
+    const vec wide = _mm256_madd_epi16(*part, _mm256_set1_epi16(1));
+    *sum = i < limit ? wide : v_add(*sum, wide);
+}
+
+AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t fixed, const b_source *source, const vec *u, const int8_t *q,
+                     const int32_t *sums, const uint32_t q0, const uint32_t n_quads)
 {
     const int32_t offset = aeg_block_shape_of(kind).offset;
-    vec dot = dot_quads(b_limit(kind), n_quads, u + q0, q + 4 * q0);
-    (void)n;
-    if (b_split(kind))
-        dot = v_add(dot, v_shl(dot_quads(8, n_quads, u + AEG_QUADS + q0, q + 4 * q0), 4));
+    const uint32_t limit = b_limit(kind);
+    vec part[2], sum[2], low, high;
+    AEG_UNROLL for (uint32_t i = 0; i < n_quads; i++) {
+        const vec x = _mm256_set1_epi32(aeg_load32(q + 4 * (q0 + i)));
+        const bool last = i == n_quads - 1;
+        if (fixed == 1) {
+            operands_of(kind, source->codes, source->part, q0 + i, &low, &high);
+        } else {
+            low = u[q0 + i];
+            high = u[AEG_QUADS + q0 + i];
+        }
+        add_product(limit, i, last, _mm256_maddubs_epi16(low, x), &part[0], &sum[0]);
+        if (b_split(kind))
+            add_product(limit, i, last, _mm256_maddubs_epi16(high, x), &part[1], &sum[1]);
+    }
+    const vec dot = b_split(kind) ? v_add(sum[0], v_shl(sum[1], 4)) : sum[0];
     return offset == 0 ? dot : v_sub(dot, v_set(offset * (n_quads == 8 ? sums[0] + sums[1] : sums[q0 / 4])));
 }
 

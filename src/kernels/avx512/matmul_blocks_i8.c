@@ -6,14 +6,19 @@
 
 enum { N_OPERANDS = AEG_QUADS };
 
-AEG_INLINE void b_operands(const uint32_t kind, const uint8_t *codes, uint32_t part, vec *u) { b_quads(kind, codes, part, u); }
+AEG_INLINE void b_operands(const uint32_t kind, const uint32_t fixed, const uint8_t *codes, uint32_t part, vec *u)
+{
+    (void)fixed;
+    b_quads(kind, codes, part, u);
+}
 
-AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t n, const vec *u, const int8_t *q, const int32_t *sums, const uint32_t q0,
-                     const uint32_t n_quads)
+AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t fixed, const b_source *source, const vec *u, const int8_t *q,
+                     const int32_t *sums, const uint32_t q0, const uint32_t n_quads)
 {
     const int32_t offset = aeg_block_shape_of(kind).offset;
-    const uint32_t chains = n > 2 ? 1 : n == 2 ? 2 : 4; /* vpdpbusd has a latency of 4 to 5 cycles */
+    const uint32_t chains = fixed > 2 ? 1 : fixed == 2 ? 2 : 4; /* vpdpbusd has a latency of 4 to 5 cycles */
     vec acc[4];
+    (void)source;
     acc[0] = offset == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(-offset * (n_quads == 8 ? sums[0] + sums[1] : sums[q0 / 4]));
     AEG_UNROLL for (uint32_t c = 1; c < chains; c++) acc[c] = _mm512_setzero_si512();
     AEG_UNROLL for (uint32_t j = q0; j < q0 + n_quads; j++)
@@ -30,7 +35,7 @@ AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t n, const vec *u, const 
 #define TOKENS(name, kind, n)                                                                              \
     static void name##_##n(const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0, uint32_t block)      \
     {                                                                                                      \
-        b_row_block_i8(kind, n, a, x, m0, block);                                                          \
+        b_row_block_i8(kind, n, n, a, x, m0, block);                                                          \
     }
 
 static void run(const aeg_row_block_fn *by_log2, const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)

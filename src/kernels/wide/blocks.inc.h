@@ -131,31 +131,32 @@ AEG_INLINE vec b_grid_quad(const uint32_t kind, const uint8_t *codes, const uint
     }
 }
 
-/* u = 64 + code: a mask of ones where the sign is minus negates by xor and subtraction. */
-AEG_INLINE void b_grid_quads(const uint32_t kind, const uint8_t *codes, uint32_t part, vec *u)
-{
-    const vec signs = b_signs(kind, codes, part), offset = v_set8(64);
-    AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) {
-        const vec minus = v_sign_mask(signs, j / 2, j % 2);
-        u[j] = v_add8(v_sub8(v_xor(b_grid_quad(kind, codes, j, part), minus), minus), offset);
-    }
-}
-
 /* --- quads ------------------------------------------------------------------------------------------------------- */
 
-AEG_INLINE void b_quads(const uint32_t kind, const uint8_t *codes, uint32_t part, vec *u)
+/* u of quad j of each row. Grids: u = 64 + code, a mask of ones where the sign is minus negates by xor and subtraction
+ * (b_signs is the same for all quads, which compilers see). */
+AEG_INLINE vec b_quad(const uint32_t kind, const uint8_t *codes, uint32_t part, const uint32_t j)
 {
     const aeg_block_shape s = aeg_block_shape_of(kind);
     if (s.bits == 0) {
-        b_grid_quads(kind, codes, part, u);
-        return;
+        const vec minus = v_sign_mask(b_signs(kind, codes, part), j / 2, j % 2);
+        return v_add8(v_sub8(v_xor(b_grid_quad(kind, codes, j, part), minus), minus), v_set8(64));
     }
     const uint8_t *lookup = aeg_block_lookup(kind);
-    AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) {
-        const vec quad = aeg_quad(s.bits, codes + part * PART_BYTES, j);
-        u[j] = lookup ? v_lookup(lookup, quad) : quad;
-    }
+    const vec quad = aeg_quad(s.bits, codes + part * PART_BYTES, j);
+    return lookup ? v_lookup(lookup, quad) : quad;
 }
+
+AEG_INLINE void b_quads(const uint32_t kind, const uint8_t *codes, uint32_t part, vec *u)
+{
+    AEG_UNROLL for (uint32_t j = 0; j < AEG_QUADS; j++) u[j] = b_quad(kind, codes, part, j);
+}
+
+/* Where a piece's codes are, for levels that expand them late. */
+typedef struct {
+    const uint8_t *codes;
+    uint32_t part;
+} b_source;
 
 /* X(name, kind) for every ggml type. */
 #define AEG_BLOCK_KINDS(X)                                                                                      \

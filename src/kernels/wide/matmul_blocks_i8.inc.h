@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wide/matmul_blocks_i8.inc.h - int8 activations with the ggml types. The including file has wide/blocks.inc.h and
  *     enum { N_OPERANDS }                       vectors that a piece expands to
- *     b_operands(kind, codes, part, u)          its expansion
- *     b_dot(kind, n, u, q, sums, q0, n_quads)   exact int32 dot of quads q0.. with 4 * n_quads codes of 4 columns at q; n tells
- *                                               how many tokens share u; sums: of the codes, 16 columns each */
+ *     b_operands(kind, fixed, codes, part, u)       its expansion for `fixed` tokens (0: any)
+ *     b_dot(kind, fixed, source, u, q, sums, q0, n_quads)   exact int32 dot of quads q0, .. of the piece with their columns of q;
+ *                                               sums: of the piece's codes, 16 columns each */
 
 /* 32 columns of one part and one token. */
-AEG_INLINE fvec b_add(const uint32_t kind, const uint32_t n, fvec y, const vec *u, const fvec *scale, const fvec *bias,
+AEG_INLINE fvec b_add(const uint32_t kind, const uint32_t fixed, fvec y, const b_source *source, const vec *u, const fvec *scale, const fvec *bias,
                       const aeg_strip *x, uint32_t m, size_t col)
 {
     const aeg_block_shape s = aeg_block_shape_of(kind);
@@ -14,7 +14,7 @@ AEG_INLINE fvec b_add(const uint32_t kind, const uint32_t n, fvec y, const vec *
     const int32_t *sums = x->sums[m] + col / AEG_SUM_COLS;
     const int8_t *q = x->q8[m] + col;
     AEG_UNROLL for (uint32_t h = 0; h < AEG_PLANE_COLS / s.sub; h++) {
-        const vec dot = b_dot(kind, n, u, q, sums, h * s.sub / 4, s.sub / 4);
+        const vec dot = b_dot(kind, fixed, source, u, q, sums, h * s.sub / 4, s.sub / 4);
         y = f_fma(f_mul(scale[h], f_set(d)), f_from(dot), y);
         if (s.bias)
             y = f_fma(bias[h], f_set(s.sub == 32 ? x->s[m][col / AEG_PLANE_COLS] : d * (float)sums[h]), y);
@@ -22,8 +22,8 @@ AEG_INLINE fvec b_add(const uint32_t kind, const uint32_t n, fvec y, const vec *
     return y;
 }
 
-/* One row block, n tokens from m0; kind is a constant, and n where unrolling pays. */
-AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t n, const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0,
+/* One row block, n tokens from m0; kind is a constant, and so is fixed: n where it is known when compiling, else 0. */
+AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t fixed, uint32_t n, const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0,
                                uint32_t block)
 {
     const aeg_weights *w = a->w;
@@ -37,15 +37,16 @@ AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t n, const aeg_
     for (size_t col = 0; col < w->n_cols; tile += aeg_block_tile_bytes(s)) {
         const uint8_t *codes = tile + s.header;
         for (uint32_t k = 0; k < s.cols / AEG_PLANE_COLS; k++, codes += s.piece, col += AEG_PLANE_COLS) {
-            if (PREFETCH_ONE || n > 1)
+            if (PREFETCH_ONE || fixed != 1)
                 aeg_prefetch(codes, s.piece);
             AEG_UNROLL for (uint32_t p = 0; p < PARTS; p++) {
                 AEG_UNROLL for (uint32_t h = 0; h < AEG_PLANE_COLS / s.sub; h++) {
                     scale[h] = b_scale(kind, tile, codes, k, h, p);
                     bias[h] = b_bias(kind, tile, k, h, p);
                 }
-                b_operands(kind, codes, p, u);
-                AEG_UNROLL for (uint32_t m = 0; m < n; m++) y[m][p] = b_add(kind, n, y[m][p], u, scale, bias, x, m0 + m, col);
+                const b_source source = { codes, p };
+                b_operands(kind, fixed, codes, p, u);
+                AEG_UNROLL for (uint32_t m = 0; m < n; m++) y[m][p] = b_add(kind, fixed, y[m][p], &source, u, scale, bias, x, m0 + m, col);
             }
         }
     }
@@ -57,12 +58,12 @@ AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t n, const aeg_
     static void name##_one(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)       \
     {                                                                                                            \
         for (uint32_t block = block0; block < block1; block++)                                                   \
-            b_row_block_i8(kind, 1, a, x, 0, block);                                                             \
+            b_row_block_i8(kind, 1, 1, a, x, 0, block);                                                             \
     }                                                                                                            \
     static void name##_some(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)      \
     {                                                                                                            \
         for (uint32_t block = block0; block < block1; block++)                                                   \
-            b_row_block_i8(kind, x->n, a, x, 0, block);                                                          \
+            b_row_block_i8(kind, 0, x->n, a, x, 0, block);                                                          \
     }                                                                                                            \
     static void name##_i8(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                            \
     {                                                                                                            \
