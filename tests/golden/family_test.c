@@ -18,7 +18,7 @@ static const float TIE = 1e-4f, CODES_TIE = 0.02f, GREEDY_TIE = 0.01f;
 
 typedef struct {
     const t_tensors *golden;
-    uint32_t n, first, vocab, hidden, n_layers, n_dense_layers, top_k;
+    uint32_t n, first, vocab, hidden, n_layers, top_k;
     double logit[ALL_UP_TO];       /* largest difference, by compared position */
     double sum_xy, sum_xx, sum_yy; /* of logits, for their correlation         */
     double stream;                 /* largest difference of the residual       */
@@ -53,9 +53,8 @@ static void on_hidden(void *ctx, uint32_t layer, uint32_t pos, const float *x)
 static void on_router(void *ctx, uint32_t layer, uint32_t pos, const uint16_t *ids)
 {
     comparison *c = ctx;
-    const uint32_t moe = layer - c->n_dense_layers;
-    const t_tensor *pick = t_tensors_get(c->golden, "router_%u.%u.pick", c->n, moe);
-    const float margin = t_tensor_f32(t_tensors_get(c->golden, "router_%u.%u.margin", c->n, moe), pos);
+    const t_tensor *pick = t_tensors_get(c->golden, "router_%u.%u.pick", c->n, layer);
+    const float margin = t_tensor_f32(t_tensors_get(c->golden, "router_%u.%u.margin", c->n, layer), pos);
     for (uint32_t p = pos; margin <= CODES_TIE && p < c->n; p++)
         if (p >= c->first)
             c->near_tie[p - c->first] = true;
@@ -80,7 +79,7 @@ static comparison evaluate(aegis_engine *e, const t_tensors *golden, uint32_t le
     aegis_engine_info(e, &info);
     uint32_t *ids = t_ids(t_tensors_get(golden, "ids_%u", length), &n);
     comparison c = { .golden = golden, .n = length, .vocab = info.vocab_size, .hidden = info.hidden_size,
-                     .n_layers = info.n_layers, .n_dense_layers = info.n_dense_layers, .top_k = info.top_k,
+                     .n_layers = info.n_layers, .top_k = info.top_k,
                      .first = length <= ALL_UP_TO ? 0 : length - LAST };
     const aegis_watch watch = { .ctx = &c, .logits_from = c.first, .logits = on_logits, .hidden = on_hidden,
                                 .router = on_router };

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
         { "qwen3moe-keep", "models/qwen3moe-tiny", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "qwen3next-keep", "models/qwen3next-tiny", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
         { "olmoe-keep", "models/olmoe-tiny-hf", 0, AEGIS_BITS_KEEP, AEGIS_BITS_KEEP },
+        { "olmoe-gguf", "models/olmoe-tiny-gguf/model.gguf", 0, AEGIS_BITS_DEFAULT, AEGIS_BITS_DEFAULT },
         { "qwen3moe-8", "models/qwen3moe-tiny", 0, 8, 8 },
         { "qwen3next-8", "models/qwen3next-tiny", 0, 8, 8 },
         { "olmoe-8", "models/olmoe-tiny-hf", 0, 8, 8 },
