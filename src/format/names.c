@@ -58,11 +58,11 @@ static const char *const part_modules[AEG_N_PARTS] = {
 
 /* --- recognising -------------------------------------------------------------------------------------------- */
 
-static const aeg_st_tensor *find2(const aeg_st *st, const char *a, const char *b)
+static const aeg_tensor *find2(const aeg_source *st, const char *a, const char *b)
 {
     char name[FULL_NAME_MAX];
     snprintf(name, sizeof name, "%s%s", a, b);
-    return aeg_st_find(st, name);
+    return aeg_source_find(st, name);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -80,7 +80,7 @@ static aegis_status find_raw(aeg_names *names, aegis_error *err)
         if (h->mixer[layer] != AEG_MIXER_GDN)
             continue;
         snprintf(name, sizeof name, "%slayers.%u.linear_attn.conv1d.weight", names->prefix, layer);
-        const aeg_st_tensor *t = aeg_st_find(names->st, name);
+        const aeg_tensor *t = aeg_source_find(names->st, name);
         if (t == NULL)
             return aeg_fail(err, AEGIS_E_MODEL, "tensor '%s' is missing", name);
         names->raw = t->rank == 3 && t->dims[2] == h->conv_kernel;
@@ -90,7 +90,7 @@ static aegis_status find_raw(aeg_names *names, aegis_error *err)
     return AEGIS_OK;
 }
 
-aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, bool gguf, const aeg_config *config, aegis_error *err)
+aegis_status aeg_names_init(aeg_names *out, const aeg_source *st, bool gguf, const aeg_config *config, aegis_error *err)
 {
     static const char *const prefixes[] = { "language_model.model.", "model.language_model.", "model.", "" };
     static const char *const heads[] = { "language_model.lm_head", "lm_head", "model.lm_head" };
@@ -121,14 +121,14 @@ aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, bool gguf, const a
 
 /* --- shapes and types ------------------------------------------------------------------------------------------ */
 
-static bool float_kind(const aeg_st_tensor *t, uint8_t *kind)
+static bool float_kind(const aeg_tensor *t, uint8_t *kind)
 {
-    *kind = t->dtype == AEG_ST_BF16 ? AEG_W_BF16 : t->dtype == AEG_ST_F16 ? AEG_W_F16 : AEG_W_F32;
-    return t->dtype == AEG_ST_BF16 || t->dtype == AEG_ST_F16 || t->dtype == AEG_ST_F32;
+    *kind = t->dtype == AEG_DT_BF16 ? AEG_W_BF16 : t->dtype == AEG_DT_F16 ? AEG_W_F16 : AEG_W_F32;
+    return t->dtype == AEG_DT_BF16 || t->dtype == AEG_DT_F16 || t->dtype == AEG_DT_F32;
 }
 
 /* Rows of a tensor seen as [rows, last dimension]; false if it overflows or has no dimension. */
-static bool tensor_rows(const aeg_st_tensor *t, uint64_t *rows)
+static bool tensor_rows(const aeg_tensor *t, uint64_t *rows)
 {
     *rows = 1;
     for (uint32_t i = 0; i + 1 < t->rank; i++)
@@ -137,11 +137,11 @@ static bool tensor_rows(const aeg_st_tensor *t, uint64_t *rows)
     return t->rank > 0;
 }
 
-static aegis_status shape_error(const aeg_st_tensor *t, uint64_t rows, uint64_t cols, aegis_error *err)
+static aegis_status shape_error(const aeg_tensor *t, uint64_t rows, uint64_t cols, aegis_error *err)
 {
-    char shape[AEG_ST_SHAPE_TEXT];
+    char shape[AEG_SHAPE_TEXT];
     return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s %s, expected %llu rows of %llu", t->name,
-                    aeg_st_dtype_name(t->dtype), aeg_st_shape_text(shape, t), (unsigned long long)rows,
+                    aeg_dtype_name(t->dtype), aeg_shape_text(shape, t), (unsigned long long)rows,
                     (unsigned long long)cols);
 }
 
@@ -158,15 +158,15 @@ static void comment_on_config(const aeg_names *names, const char *module, const 
 static aegis_status affine_type(const aeg_names *names, const char *module, uint64_t rows, aeg_source_matrix *m,
                                 aegis_error *err)
 {
-    const aeg_st_tensor *w = m->weight, *s = m->scales, *b = m->biases;
+    const aeg_tensor *w = m->weight, *s = m->scales, *b = m->biases;
     uint64_t n = 0;
     uint8_t kind = 0, bias_kind = 0;
     if (b == NULL)
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s.biases' is missing: '%.200s' exists", module, s->name);
-    if (w->dtype != AEG_ST_U32 || !float_kind(s, &kind) || !float_kind(b, &bias_kind) || kind != bias_kind)
+    if (w->dtype != AEG_DT_U32 || !float_kind(s, &kind) || !float_kind(b, &bias_kind) || kind != bias_kind)
         return aeg_fail(err, AEGIS_E_MODEL, "'%.200s': weight %s, scales %s, biases %s; expected U32 and twice the same of "
-                        "BF16, F16, F32", module, aeg_st_dtype_name(w->dtype), aeg_st_dtype_name(s->dtype),
-                        aeg_st_dtype_name(b->dtype));
+                        "BF16, F16, F32", module, aeg_dtype_name(w->dtype), aeg_dtype_name(s->dtype),
+                        aeg_dtype_name(b->dtype));
     if (!tensor_rows(w, &n) || n != rows)
         return shape_error(w, rows, (uint64_t)m->n_cols / 8, err);
     const uint64_t words = w->dims[w->rank - 1], groups = s->rank == 0 ? 0 : s->dims[s->rank - 1];
@@ -201,7 +201,7 @@ static aegis_status find_matrix(const aeg_names *names, const char *module, bool
     uint8_t kind = 0;
     if (!float_kind(m->weight, &kind))
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s without scales, expected BF16, F16, F32 or MLX affine",
-                        m->weight->name, aeg_st_dtype_name(m->weight->dtype));
+                        m->weight->name, aeg_dtype_name(m->weight->dtype));
     if (!tensor_rows(m->weight, &n) || n != rows || m->weight->dims[m->weight->rank - 1] != m->n_cols)
         return shape_error(m->weight, rows, m->n_cols, err);
     m->type = (aeg_weight_type){ .kind = kind };
@@ -310,7 +310,7 @@ aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *en
     return find_matrix(names, module, is_bare(entry->part), entry->n_rows, out, err);
 }
 
-aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
+aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_tensor **out,
                               aeg_vector_change *change, aegis_error *err)
 {
     char module[NAME_MAX_TEXT];
@@ -321,12 +321,12 @@ aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *en
         return aeg_names_gguf_vector(names, entry, out, change, err);
     module_name(names, entry, module);
     const bool bare = is_bare(part);
-    const aeg_st_tensor *t = find2(names->st, module, bare ? "" : ".weight");
+    const aeg_tensor *t = find2(names->st, module, bare ? "" : ".weight");
     if (t == NULL)
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s%s' is missing", module, bare ? "" : ".weight");
     if (!float_kind(t, &kind))
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s, expected BF16, F16 or F32", t->name,
-                        aeg_st_dtype_name(t->dtype));
+                        aeg_dtype_name(t->dtype));
     for (uint32_t i = 0; i < t->rank; i++)
         if (!aeg_mul(n, t->dims[i], &n))
             n = 0;
@@ -384,7 +384,7 @@ aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t e
     return AEGIS_OK;
 }
 
-const char *aeg_names_mtp(const aeg_names *names, const aeg_st_tensor *t)
+const char *aeg_names_mtp(const aeg_names *names, const aeg_tensor *t)
 {
     static const char *const own[] = { "mtp.", "model.mtp.", "language_model.mtp." };
     char layers[NAME_MAX_TEXT];
@@ -400,7 +400,7 @@ const char *aeg_names_mtp(const aeg_names *names, const aeg_st_tensor *t)
     return NULL;
 }
 
-const char *aeg_names_vision(const aeg_names *names, const aeg_st_tensor *t)
+const char *aeg_names_vision(const aeg_names *names, const aeg_tensor *t)
 {
     if (names->vision == NULL)
         return NULL;

@@ -4,7 +4,7 @@
  * Knows the names of Hugging Face (model.language_model., lm_head, mlp.experts fused or one tensor per expert), of MLX
  * (language_model.model., mlp.switch_mlp, .scales and .biases), the bare model. prefix, and GGUF (names_gguf.h). Other files'
  * spellings stop here. Types come from the tensors' shapes; config.json only comments on them.
- * Memory: none of its own; pointers live as long as the aeg_st. Thread: owner of the aeg_st.
+ * Memory: none of its own; pointers live as long as the source. Thread: owner of the source.
  */
 #ifndef AEG_FORMAT_NAMES_H
 #define AEG_FORMAT_NAMES_H
@@ -19,7 +19,7 @@
 #include "kernels/weights.h"
 
 typedef struct {
-    const aeg_st *st;
+    const aeg_source *st;
     const aeg_config *config;
     const char *prefix;      /* "model.language_model." etc. */
     const char *head;        /* "lm_head" or "language_model.lm_head" */
@@ -42,7 +42,7 @@ typedef struct {
 
 /* A matrix, or rows [row0, row0 + n_rows) of a taller one. */
 typedef struct {
-    const aeg_st_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers */
+    const aeg_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers */
     aeg_weight_type type;    /* as stored */
     uint64_t row0;
     uint32_t n_rows, n_cols;
@@ -71,13 +71,13 @@ typedef enum {
 typedef enum { AEG_EXPERT_GATE, AEG_EXPERT_UP, AEG_EXPERT_DOWN, AEG_N_EXPERT_PARTS } aeg_expert_part;
 
 /* Recognise the naming; `gguf`: the source is one. AEGIS_E_MODEL if the layers cannot be found. */
-aegis_status aeg_names_init(aeg_names *out, const aeg_st *st, bool gguf, const aeg_config *config, aegis_error *err);
+aegis_status aeg_names_init(aeg_names *out, const aeg_source *st, bool gguf, const aeg_config *config, aegis_error *err);
 
 /* A matrix of the layout; its shape is checked. lm_head of a tied model is the embedding table. */
 aegis_status aeg_names_matrix(const aeg_names *names, const aeg_layout_entry *entry, aeg_source_matrix *out,
                               aegis_error *err);
 /* A vector of the layout, or the convolution. */
-aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_st_tensor **out,
+aegis_status aeg_names_vector(const aeg_names *names, const aeg_layout_entry *entry, const aeg_tensor **out,
                               aeg_vector_change *change, aegis_error *err);
 aegis_status aeg_names_embed(const aeg_names *names, aeg_source_matrix *out, aegis_error *err);
 
@@ -90,7 +90,7 @@ aegis_status aeg_names_expert(const aeg_names *names, uint32_t layer, uint32_t e
 const char *aeg_names_mtp(const aeg_names *names, const aeg_tensor *t);
 
 /* What is left of a vision tensor's name without its prefix; NULL if it is not one. */
-const char *aeg_names_vision(const aeg_names *names, const aeg_st_tensor *t);
+const char *aeg_names_vision(const aeg_names *names, const aeg_tensor *t);
 
 /* A tensor of the text model's layers that we would silently leave out and that would change the result (an
  * attention bias, another quantisation's scales) is AEGIS_E_MODEL. */

@@ -66,23 +66,15 @@ static const char fused_experts[] = "ffn_gate_up_exps.weight", fused_qkv[] = "at
 /* Kinds of weights are spelt as ggml's types, in lower case. */
 bool aeg_dtype_weight_type(uint32_t dtype, aeg_weight_type *out)
 {
-    enum { KINDS = 64 };
     const char *name = aeg_dtype_name(dtype);
-    for (uint8_t kind = 0; kind < KINDS; kind++) {
-        const aeg_weight_type type = { .kind = kind };
-        char text[AEG_TYPE_TEXT];
-        if (!aeg_weight_type_valid(type))
-            continue;
-        aeg_weight_type_text(text, type);
-        size_t i = 0;
-        while (name[i] != '\0' && tolower((unsigned char)name[i]) == text[i])
-            i++;
-        if (name[i] == '\0' && text[i] == '\0') {
-            *out = type;
-            return true;
-        }
-    }
-    return false;
+    char lower[AEG_TYPE_TEXT] = "";
+    for (size_t i = 0; i + 1 < sizeof lower && name[i] != '\0'; i++)
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    const aeg_weight_type type = { .kind = (uint8_t)aeg_weight_kind_named(lower) };
+    if (!aeg_weight_type_valid(type))
+        return false;
+    *out = type;
+    return true;
 }
 
 static aegis_status unsupported_type(const aeg_tensor *t, aegis_error *err)

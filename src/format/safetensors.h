@@ -17,15 +17,4 @@ enum { AEG_ST_MAX_HEADER = 100000000 /* the reference reader's limit */ };
  * shards, or (index stale or absent) with model*.safetensors. On failure *out is zeroed. */
 aegis_status aeg_st_open(aeg_source *out, const char *path, aeg_memory *memory, aegis_error *err);
 
-/* Spellings from before source.h, for names.c while several changes to it are under way. */
-typedef aeg_source aeg_st;
-typedef aeg_tensor aeg_st_tensor;
-enum { AEG_ST_BF16 = AEG_DT_BF16, AEG_ST_F16 = AEG_DT_F16, AEG_ST_F32 = AEG_DT_F32, AEG_ST_U32 = AEG_DT_U32,
-       AEG_ST_SHAPE_TEXT = AEG_SHAPE_TEXT };
-#define aeg_st_find aeg_source_find
-#define aeg_st_read aeg_source_read
-#define aeg_st_close aeg_source_close
-#define aeg_st_dtype_name aeg_dtype_name
-#define aeg_st_shape_text aeg_shape_text
-
 #endif
