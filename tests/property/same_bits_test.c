@@ -11,7 +11,7 @@ enum { N_PROMPT = 48, N_STEPS = 6, MAX_LEVELS = 3, N_KV = AEGIS_KV_T3 + 1 };
 
 typedef struct {
     const char *store;
-    int n_kv;              /* types of keys and values: all, or up to q8 with latent attention */
+    int n_kv;              /* types of keys and values that its heads can have: all, up to q8 (latent), up to f16 (32 elements) */
     uint64_t minimum;      /* of the smallest plan, bytes */
     uint64_t all_resident;
     uint64_t hash[N_KV];   /* of the reference runs, by type of keys and values */
@@ -19,9 +19,9 @@ typedef struct {
 } subject;
 
 static subject demo = { .store = T_STORE_DEMO, .n_kv = N_KV }, tiny = { .store = T_STORE_TINY_4, .n_kv = N_KV },
-               demo_e3 = { .store = T_STORE_DEMO_E3, .n_kv = N_KV }, xing4 = { .store = T_STORE_XING4, .n_kv = AEGIS_KV_Q8 + 1 },
-               deepseek2 = { .store = T_STORE_DEEPSEEK2, .n_kv = AEGIS_KV_Q8 + 1 },
-               next = { .store = T_STORE_8("qwen3next"), .n_kv = N_KV }, olmoe = { .store = T_STORE_8("olmoe"), .n_kv = N_KV };
+               demo_e3 = { .store = T_STORE_DEMO_E3, .n_kv = N_KV }, xing4 = { .store = T_STORE_XING4_GGUF, .n_kv = AEGIS_KV_Q8 + 1 },
+               deepseek2 = { .store = T_STORE_DEEPSEEK2_GGUF, .n_kv = AEGIS_KV_Q8 + 1 },
+               next = { .store = T_STORE_8("qwen3next"), .n_kv = N_KV }, olmoe = { .store = T_STORE_8("olmoe"), .n_kv = AEGIS_KV_F16 + 1 };
 static const char *levels[MAX_LEVELS + 1];
 static uint32_t n_levels;
 
