@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "text/tokenizer_gguf.h"
 #include "text/utf8.h"
 
@@ -29,6 +30,7 @@ typedef struct {
     uint32_t n_slots;
     uint32_t *rank;    /* by id */
     uint32_t room;     /* merges */
+    uint32_t n_unformed, unformed; /* pieces that encoding never gives, and one of them */
 } builder;
 
 /* --- tokens ------------------------------------------------------------------------------------------------------------- */
@@ -185,22 +187,29 @@ static aegis_status add_merge(builder *b, uint32_t left, uint32_t right, uint32_
     return AEGIS_OK;
 }
 
-/* Every way to cut a piece between two characters into two pieces. */
+static uint32_t length_at(const aeg_source_token *t, uint32_t at)
+{
+    uint32_t length;
+    aeg_utf8_get(t->bytes + at, &length);
+    return length;
+}
+
+/* Every way to cut a piece between two characters into two pieces. SentencePiece would also build a piece from a character
+ * that is no piece; here such a character becomes bytes at once, so the piece is left unformed, which is said. */
 static aegis_status cut_piece(builder *b, uint32_t id)
 {
     const aeg_source_token *t = &b->s->tokens[id];
-    uint32_t length;
-    aeg_utf8_get(t->bytes, &length);
-    if (t->n == length)
+    if (t->n == length_at(t, 0))
         return AEGIS_OK;
-    for (uint32_t at = 0; at < t->n; at += length) {
-        aeg_utf8_get(t->bytes + at, &length);
-        /* SentencePiece would merge a character that is no piece; we would have no token for it until then */
-        if (*slot_of(b, t->bytes + at, length) == AEG_TOKEN_NONE)
-            return aeg_fail(b->err, AEGIS_E_MODEL, "%s: piece %u, '%.*s', has the character '%.*s', which is no piece", b->path, id,
-                            (int)AEG_MIN(t->n, 80u), (const char *)t->bytes, (int)length, (const char *)t->bytes + at);
-        if (at == 0)
-            continue;
+    for (uint32_t at = 0, length; at < t->n; at += length) {
+        length = length_at(t, at);
+        if (*slot_of(b, t->bytes + at, length) == AEG_TOKEN_NONE) {
+            b->unformed = id;
+            b->n_unformed++;
+            return AEGIS_OK;
+        }
+    }
+    for (uint32_t at = length_at(t, 0); at < t->n; at += length_at(t, at)) {
         const uint32_t left = *slot_of(b, t->bytes, at), right = *slot_of(b, t->bytes + at, t->n - at);
         if (is_normal(b, left) && is_normal(b, right))
             AEG_TRY(add_merge(b, left, right, id));
@@ -233,6 +242,11 @@ static aegis_status fill(builder *b, uint8_t *pool)
     for (uint32_t id = 0; id < b->s->n_tokens; id++)
         if (is_normal(b, id) && b->s->tokens[id].n > 0)
             AEG_TRY(cut_piece(b, id));
+    if (b->n_unformed > 0) {
+        const aeg_source_token *t = &b->s->tokens[b->unformed];
+        aeg_log(AEG_LOG_NOTICE, "%s: %u pieces such as '%.*s' have a character that is no piece: text is never encoded to them", b->path,
+                   b->n_unformed, (int)AEG_MIN(t->n, 80u), (const char *)t->bytes);
+    }
     return AEGIS_OK;
 }
 

@@ -26,7 +26,7 @@ bool aeg_score_registered(const uint8_t *text, size_t n);
 
 /* Fill s: tokens [s->n_tokens] and added (as many) have room and are zeroed, merges are allocated (s->merges is to be freed whatever
  * comes back). `pool`: room for all texts, kept as long as s. `space`: a text begins with a space of its own.
- * AEGIS_E_MODEL: byte pieces are missing or a piece has a character that is no piece. */
+ * AEGIS_E_MODEL: byte pieces are missing. A piece with a character that is no piece is never given; a notice says so. */
 aegis_status aeg_score_source(aeg_tokenizer_source *s, const aeg_score_piece *pieces, uint8_t *pool, bool space,
                               const char *path, aeg_memory *memory, aegis_error *err);
 

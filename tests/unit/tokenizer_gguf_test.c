@@ -274,13 +274,14 @@ static size_t slow_encode(const slow *s, const char *chunk, uint32_t n, uint32_t
     return count;
 }
 
-/* A vocabulary with ambiguous cuts ("aaa" is a + aa and aa + a) and equal scores. */
+/* A vocabulary with ambiguous cuts ("aaa" is a + aa and aa + a), equal scores, and pieces whose "x" is no piece. */
 static const char *write_small(const char *folder)
 {
     static const char *const pieces[] = { "\xe2\x96\x81", "a", "b", "c", "\xc3\xa9", "aa", "aaa", "ab", "ba", "bab", "\xe2\x96\x81" "a",
-                                          "\xe2\x96\x81\xe2\x96\x81", "a\xc3\xa9", "abc", "bc", "aaaa", "\xe2\x96\x81" "ab" };
-    static const float scores[] = { -20, -20, -20, -20, -20, -1, -2, -3, -3, -4, -5, -6, -3, -7, -3, -2, -5 };
-    enum { N = 17, FIRST = 40, USER = 38 };
+                                          "\xe2\x96\x81\xe2\x96\x81", "a\xc3\xa9", "abc", "bc", "aaaa", "\xe2\x96\x81" "ab",
+                                          "bx", "xx" };
+    static const float scores[] = { -20, -20, -20, -20, -20, -1, -2, -3, -3, -4, -5, -6, -3, -7, -3, -2, -5, -1, -1 };
+    enum { N = 19, FIRST = 40, USER = 38 };
     gw w = { 0 };
     gw_head(&w, 3, 0, 5);
     gw_key_text(&w, "general.architecture", "llama");
