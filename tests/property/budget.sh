@@ -44,7 +44,7 @@ for ctx in 512 4096; do
 done
 
 # The first use of a source folder packs it in a child under the same budget.
-for budget in $((14 << 20)) $((24 << 20)); do
+for budget in $((16 << 20)) $((24 << 20)); do
     rm -rf "$work/cache"
     XDG_CACHE_HOME=$work/cache "$AEGIS_CGROUP_RUN" -o "$work/report" "$budget" $AEGIS run "$AEGIS_SOURCE_DIR/models/demo" \
         --memory "$budget" -c 256 -t 1 -n 4 --temp 0 -p hello > "$work/answer" || fail "first use inside $budget bytes"

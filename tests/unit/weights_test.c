@@ -129,7 +129,7 @@ static void invalid_types_are_told_apart(void **state)
     assert_false(aeg_weight_type_valid(affine_type(4, 16, AEG_W_BF16)));
     assert_false(aeg_weight_type_valid(affine_type(4, 96, AEG_W_BF16)));
     assert_false(aeg_weight_type_valid(affine_type(4, 64, AEG_W_AFFINE)));
-    assert_false(aeg_weight_type_valid((aeg_weight_type){ .kind = 4 }));
+    assert_false(aeg_weight_type_valid((aeg_weight_type){ .kind = AEG_N_WEIGHT_KINDS }));
     assert_true(aeg_weight_type_equal(affine_type(4, 64, AEG_W_BF16), affine_type(4, 64, AEG_W_BF16)));
     assert_false(aeg_weight_type_equal(affine_type(4, 64, AEG_W_BF16), affine_type(4, 64, AEG_W_F16)));
     assert_false(aeg_weight_type_equal(affine_type(4, 64, AEG_W_BF16), affine_type(4, 32, AEG_W_BF16)));
