@@ -49,6 +49,16 @@ static inline float aeg_f32_from_f16(uint16_t h)
     return aeg_f32_from_bits(sign | (e << 23) | ((mantissa & 0x3ffu) << 13));
 }
 
+/* A 256th of an e4m3 code: seen as a binary16 its exponent is 8 too low, its subnormals are right. Exact. The two NaN codes
+ * would be 480 / 256; nobody may pass them. */
+static inline float aeg_f32_from_e4m3_256th(uint8_t code)
+{
+    return aeg_f32_from_f16((uint16_t)((code & 0x80u) << 8 | (code & 0x7fu) << 7));
+}
+
+/* scale * code rounded once: |scale| * 448 is finite, so 256 * scale is, and exact. */
+static inline float aeg_f8_value(float scale, uint8_t code) { return 256.0f * scale * aeg_f32_from_e4m3_256th(code); }
+
 static inline uint16_t aeg_f16_from_f32(float f)
 {
     const uint32_t u = aeg_f32_bits(f);

@@ -31,5 +31,7 @@ aeg_matmul_fn aeg_kernels_matmul(const aeg_kernels *k, aeg_weight_type type, aeg
 {
     if (aeg_weight_is_block(type))
         return k->blocks[type.kind][act];
+    if (type.kind == AEG_W_F8)
+        return k->f8;
     return type.kind == AEG_W_AFFINE ? k->affine[type.bits][act] : k->plain[type.kind];
 }

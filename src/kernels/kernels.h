@@ -128,8 +128,8 @@ typedef struct {
 #undef AEG_KERNEL_FIELD
     /* [bits] for AFFINE (index 2, 3, 4, 5, 6, 8), by activation kind */
     aeg_matmul_fn affine[9][3];
-    aeg_matmul_fn plain[3];  /* AEG_W_F32, AEG_W_F16, AEG_W_BF16; f32 activations */
-    aeg_matmul_fn blocks[AEG_N_WEIGHT_KINDS][3]; /* [kind] from AEG_W_Q8_0 on, by activation kind */
+    aeg_matmul_fn plain[3], f8; /* AEG_W_F32, AEG_W_F16, AEG_W_BF16; AEG_W_F8; f32 activations */
+    aeg_matmul_fn blocks[AEG_W_BLOCKS_END][3]; /* [kind] from AEG_W_Q8_0 on, by activation kind */
     uint32_t cpu;            /* mask these entries were chosen from */
 } aeg_kernels;
 
@@ -140,7 +140,7 @@ void aeg_kernels_avx2(aeg_kernels *k);    /* empty on other architectures */
 void aeg_kernels_avx512(aeg_kernels *k);
 void aeg_kernels_neon(aeg_kernels *k);
 
-/* The matmul for a weight type and an activation kind; plain weights ignore the kind. */
+/* The matmul for a weight type and an activation kind; plain weights and F8 ignore the kind. */
 aeg_matmul_fn aeg_kernels_matmul(const aeg_kernels *k, aeg_weight_type type, aeg_act_kind act);
 
 /* Known answers, checked once at open: a level whose answers differ from scalar is dropped and *dropped names

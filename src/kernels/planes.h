@@ -11,7 +11,7 @@
 #include "kernels/half.h"
 #include "kernels/weights.h"
 
-enum { AEG_QUADS = AEG_PLANE_COLS / 4, AEG_PLANE_BYTES = 64, AEG_STRIP = 8 /* tokens that share an expansion */ };
+enum { AEG_F8_HEADER = 4 * AEG_ROWS /* bytes of the scales of an F8 tile */, AEG_QUADS = AEG_PLANE_COLS / 4, AEG_PLANE_BYTES = 64, AEG_STRIP = 8 /* tokens that share an expansion */ };
 
 static inline uint32_t aeg_low_bits(uint32_t bits) { return bits == 8 ? 8 : bits >= 4 ? 4 : 2; }
 

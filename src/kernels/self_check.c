@@ -9,6 +9,7 @@
 #include "kernels/blocks.h"
 #include "kernels/half.h"
 #include "kernels/kernels.h"
+#include "kernels/planes.h"
 
 enum {
     N = 80,                                      /* a body of four vectors and one more */
@@ -20,7 +21,7 @@ enum {
     LATENT_POS = 13,
     N_COLS = 128, GROUP = 64, N_ROWS_X = 3,
     B_COLS = AEG_BLOCK_MAX_COLS,                 /* columns of the ggml types; three tokens read the same row */
-    WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, or 2 tiles of 8 bits */
+    WEIGHT_BYTES = 4096 * 3,                     /* 128 f32 columns of 16 rows, 2 tiles of 8 bits, or one of F8 */
 };
 
 typedef struct {
@@ -271,6 +272,13 @@ static void make_weights(inputs *in, aeg_weight_type type)
                 halves[tile * aeg_tile_bytes(type) / 2 + i] = aeg_bf16_from_f32(next_value(&seed));
         return;
     }
+    if (type.kind == AEG_W_F8) {
+        for (uint32_t i = 0; i < AEG_ROWS; i++)
+            floats[i] = next_value(&seed);
+        for (uint32_t i = AEG_F8_HEADER; i < aeg_tile_bytes(type); i++)
+            in->weights[i] = (uint8_t)(next_random(&seed) % 0x7f | (next_random(&seed) & 0x80));
+        return;
+    }
     for (uint32_t i = 0; i < AEG_ROWS * N_COLS; i++) {
         const float v = next_value(&seed);
         if (type.kind == AEG_W_F32)
@@ -349,7 +357,7 @@ static bool blocks_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs
 
 static bool all_blocks_agree(const aeg_kernels *k, const aeg_kernels *scalar, inputs *in)
 {
-    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         make_blocks(in, kind);
         for (int act = AEG_ACT_F32; act <= AEG_ACT_I16; act++)
             if (!blocks_agree(k, scalar, in, kind, (aeg_act_kind)act))
@@ -375,7 +383,8 @@ static bool matmuls_agree(const aeg_kernels *k, const aeg_kernels *scalar, input
         if (!matmul_agrees(k, scalar, in, type, AEG_ACT_F32))
             return false;
     }
-    return true;
+    make_weights(in, (aeg_weight_type){ .kind = AEG_W_F8 });
+    return matmul_agrees(k, scalar, in, (aeg_weight_type){ .kind = AEG_W_F8 }, AEG_ACT_F32);
 }
 
 void aeg_kernels_self_check(aeg_kernels *k, const char **dropped)

@@ -12,7 +12,7 @@ bool aeg_weight_type_valid(aeg_weight_type type)
 {
     if (type.kind == AEG_W_F32 || type.kind == AEG_W_F16 || type.kind == AEG_W_BF16)
         return true;
-    if (aeg_weight_is_block(type))
+    if (aeg_weight_is_block(type) || type.kind == AEG_W_F8)
         return type.bits == 0 && type.scale_kind == 0 && type.group == 0;
     if (type.kind != AEG_W_AFFINE)
         return false;
@@ -31,6 +31,7 @@ bool aeg_weight_type_equal(aeg_weight_type a, aeg_weight_type b)
 static const char *const kind_names[AEG_N_WEIGHT_KINDS] = {
     "f32",  "f16",  "bf16", "affine", "q8_0",   "q4_0",   "q4_1",  "q5_0",    "q5_1",  "q2_k",    "q3_k",
     "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "iq3_xxs", "iq3_s", "iq2_xxs", "iq2_xs", "iq2_s",
+    "f8_e4m3",
 };
 
 static const char *kind_name(uint32_t kind) { return kind < AEG_N_WEIGHT_KINDS ? kind_names[kind] : "?"; }
@@ -56,6 +57,8 @@ uint32_t aeg_weight_col_step(aeg_weight_type type)
 {
     if (aeg_weight_is_block(type))
         return aeg_block_shape_of(type.kind).cols;
+    if (type.kind == AEG_W_F8)
+        return AEG_F8_COLS;
     return type.kind == AEG_W_AFFINE ? type.group : AEG_PLANE_COLS;
 }
 
@@ -63,6 +66,8 @@ size_t aeg_tile_bytes(aeg_weight_type type)
 {
     if (aeg_weight_is_block(type))
         return aeg_block_tile_bytes(aeg_block_shape_of(type.kind));
+    if (type.kind == AEG_W_F8)
+        return AEG_F8_HEADER + AEG_F8_COLS * AEG_ROWS;
     if (type.kind != AEG_W_AFFINE)
         return (size_t)AEG_ROWS * aeg_scale_bytes(type.kind);
     return aeg_header_bytes(type) + (size_t)type.group / AEG_PLANE_COLS * AEG_PLANE_BYTES * type.bits;
@@ -70,7 +75,7 @@ size_t aeg_tile_bytes(aeg_weight_type type)
 
 size_t aeg_block_bytes(aeg_weight_type type, uint32_t n_cols)
 {
-    const uint32_t tile_cols = aeg_weight_reads_codes(type) ? aeg_weight_col_step(type) : 1;
+    const uint32_t tile_cols = type.kind > AEG_W_BF16 ? aeg_weight_col_step(type) : 1;
     return n_cols / tile_cols * aeg_tile_bytes(type);
 }
 
@@ -159,6 +164,16 @@ static void block_row(uint32_t kind, const uint8_t *tile, uint32_t n_cols, uint3
         }
 }
 
+static void f8_row(const uint8_t *tile, uint32_t n_cols, uint32_t lane, float *out)
+{
+    for (uint32_t c = 0; c < n_cols; c++) {
+        const uint32_t i = c % AEG_F8_COLS;
+        if (c > 0 && i == 0)
+            tile += aeg_tile_bytes((aeg_weight_type){ .kind = AEG_W_F8 });
+        out[c] = aeg_f8_value(aeg_stored_float(AEG_W_F32, tile, lane), tile[AEG_F8_HEADER + i * AEG_ROWS + lane]);
+    }
+}
+
 void aeg_weights_row(const aeg_weights *w, uint32_t row, float *out)
 {
     const aeg_weight_type type = w->type;
@@ -168,6 +183,10 @@ void aeg_weights_row(const aeg_weights *w, uint32_t row, float *out)
 
     if (aeg_weight_is_block(type)) {
         block_row(type.kind, tile, w->n_cols, lane, out);
+        return;
+    }
+    if (type.kind == AEG_W_F8) {
+        f8_row(tile, w->n_cols, lane, out);
         return;
     }
     if (type.kind != AEG_W_AFFINE) {

@@ -10,8 +10,10 @@
  *       value = scale * code + bias, code unsigned.
  *   BF16, F16, F32:   for each column, 16 values, row order (32 or 64 bytes).
  *   the ggml types:   tiles of 16 rows x 32 or 256 columns, kernels/blocks.h.
+ *   F8, e4m3:         tile = 16 rows x 128 columns = 16 f32 scales, then for each column 16 codes, row order.
+ *       value = scale * code, rounded to f32 once. 0x7f and 0xff (NaN) do not occur, scale * 448 is finite.
  * Rows are padded to 16 with zero codes, scales and biases; n_cols must be a multiple of the group (of 32
- * for plain types, of a block for ggml types). The same bytes serve AVX-512 (one vector), AVX2 (halves) and NEON (quarters).
+ * for plain types, of a block for ggml types, of 128 for F8). The same bytes serve AVX-512 (one vector), AVX2 (halves) and NEON (quarters).
  */
 #ifndef AEG_KERNELS_WEIGHTS_H
 #define AEG_KERNELS_WEIGHTS_H
@@ -20,12 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AEG_ROWS = 16, AEG_PLANE_COLS = 32, AEG_SUM_COLS = 16 };
+enum { AEG_ROWS = 16, AEG_PLANE_COLS = 32, AEG_SUM_COLS = 16, AEG_F8_COLS = 128 };
 
 typedef enum {
-    AEG_W_F32,
-    AEG_W_F16,
-    AEG_W_BF16,
+    AEG_W_F32, AEG_W_F16, AEG_W_BF16,
     AEG_W_AFFINE,
     /* the block types of ggml; bits, scale_kind and group are 0 */
     AEG_W_Q8_0,
@@ -41,11 +41,9 @@ typedef enum {
     AEG_W_IQ4_NL,
     AEG_W_IQ4_XS,
     AEG_W_MXFP4,
-    AEG_W_IQ3_XXS,
-    AEG_W_IQ3_S,
-    AEG_W_IQ2_XXS,
-    AEG_W_IQ2_XS,
-    AEG_W_IQ2_S,
+    AEG_W_IQ3_XXS, AEG_W_IQ3_S, AEG_W_IQ2_XXS, AEG_W_IQ2_XS, AEG_W_IQ2_S,
+    AEG_W_BLOCKS_END,
+    AEG_W_F8 = AEG_W_BLOCKS_END, /* bits, scale_kind and group are 0 */
     AEG_N_WEIGHT_KINDS,
 } aeg_weight_kind;
 
@@ -73,8 +71,8 @@ enum { AEG_TYPE_TEXT = 32 };
 char *aeg_weight_type_text(char *out, aeg_weight_type type);
 
 /* A block type of ggml? */
-static inline bool aeg_weight_is_block(aeg_weight_type type) { return type.kind >= AEG_W_Q8_0 && type.kind < AEG_N_WEIGHT_KINDS; }
-/* Do products read codes of the activations, where codes are asked for? Plain numbers always read f32. */
+static inline bool aeg_weight_is_block(aeg_weight_type type) { return type.kind >= AEG_W_Q8_0 && type.kind < AEG_W_BLOCKS_END; }
+/* Do products read codes of the activations, where codes are asked for? Plain numbers and F8 always read f32. */
 static inline bool aeg_weight_reads_codes(aeg_weight_type t) { return t.kind == AEG_W_AFFINE || aeg_weight_is_block(t); }
 /* And aeg_acts.sums? */
 static inline bool aeg_weight_reads_sums(aeg_weight_type type) { return aeg_weight_is_block(type); }
@@ -83,7 +81,7 @@ uint32_t aeg_weight_kind_named(const char *name);
 
 /* What the number of columns must be a multiple of. */
 uint32_t aeg_weight_col_step(aeg_weight_type type);
-/* Bytes of one tile (16 rows x group or block columns, or x 1 column for plain types). */
+/* Bytes of one tile (16 rows x group, block or 128 columns, or x 1 column for plain types). */
 size_t aeg_tile_bytes(aeg_weight_type type);
 /* Bytes of one row block of n_cols columns; of a whole matrix (rows padded to 16). No overflow for
  * n_rows, n_cols <= 2^24. */
@@ -112,7 +110,7 @@ typedef enum {
     AEG_ACT_SUMS = 4, /* added to a kind where room is planned: with sums of codes  */
 } aeg_act_kind;
 
-/* Rows of activations, n_cols apart; the matrix says how many of them are read. A matmul against plain weights (F32, F16, BF16) always reads f32.
+/* Rows of activations, n_cols apart; the matrix says how many of them are read. A matmul against plain weights (F32, F16, BF16) or F8 always reads f32.
  * Quantisation, per block of `block` = 32 or 64 columns (cpu-kernels.md 2): a = max|x|; if a < 1e-30 the
  * block is all zero (d = 0); else d = a / 127 (I16: / 32767), q = rint(x * (1/d)) half to even, clamped;
  * s = d * (float)sum(q). 1/d is computed once per block and rounded to f32. */
@@ -135,6 +133,7 @@ typedef struct {
  *       y = fmaf(scale*d, (float)dot, y);  y = fmaf(bias, s, y)    [scale*d rounded to f32 first]
  *   F32 with AFFINE, per column:  w = fmaf(scale, code, bias);  y = fmaf(w, x, y)
  *   plain, per column:            y = fmaf(w, x, y)                                   (y starts at 0)
+ *   F8, per column:               w = scale * code;  y = fmaf(w, x, y)                [w rounded to f32 first]
  *   ggml types: kernels/blocks.h */
 typedef struct {
     const aeg_weights *w;

@@ -135,8 +135,8 @@ static void random_blocks(const vector *v, uint8_t *blocks, uint32_t n)
 static void every_kind_has_a_vector(void **state)
 {
     (void)state;
-    assert_int_equal(N_VECTORS, AEG_N_WEIGHT_KINDS - AEG_W_Q8_0);
-    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    assert_int_equal(N_VECTORS, AEG_W_BLOCKS_END - AEG_W_Q8_0);
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         char text[AEG_TYPE_TEXT];
         const aeg_weight_type type = { .kind = (uint8_t)kind };
         bool found = false;
@@ -195,7 +195,7 @@ static void a_tile_gives_its_source_back(void **state)
     static uint8_t source[AEG_ROWS][BLOCKS * AEG_BLOCK_MAX_BYTES], tiles[BLOCKS * MAX_TILE];
     uint32_t seed = 77;
     (void)state;
-    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         const aeg_block_shape shape = aeg_block_shape_of(kind);
         const uint32_t n_cols = BLOCKS * shape.cols;
         const aeg_weights w = { .type = { .kind = (uint8_t)kind }, .n_rows = AEG_ROWS, .n_cols = n_cols,

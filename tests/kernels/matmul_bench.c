@@ -120,7 +120,8 @@ int matmul_bench(const char *only)
                                                         .scale_kind = AEG_W_F16 }, (aeg_act_kind)act, only);
     for (uint8_t kind = AEG_W_F32; kind <= AEG_W_BF16; kind++)
         bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_F32, only);
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+    bench_type(levels, n_levels, (aeg_weight_type){ .kind = AEG_W_F8 }, AEG_ACT_F32, only);
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++)
         bench_type(levels, n_levels, (aeg_weight_type){ .kind = kind }, AEG_ACT_I8, only);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/half.h"
+#include "kernels/planes.h"
 #include "kernels/register.h"
 
 static uint64_t seed = 0x9E3779B97F4A7C15u;
@@ -69,6 +70,23 @@ static void make_plain(uint8_t *dst, aeg_weight_type type, size_t n)
             memcpy(dst + 4 * i, &u, 4);
         else
             memcpy(dst + 2 * i, &h, 2);
+    }
+}
+
+/* Codes with both zeros and the subnormals among them; scales of all sizes, of both signs, subnormal ones too. */
+static void make_f8(uint8_t *dst, const matmul_case *c)
+{
+    for (uint32_t col = 0; col < c->n_cols; col += AEG_F8_COLS, dst += aeg_tile_bytes(c->type)) {
+        for (uint32_t r = 0; r < AEG_ROWS; r++) {
+            const float scale = random_float(case_random() % 16 ? 0.01f : 1e-38f);
+            memcpy(dst + 4 * r, &scale, 4);
+        }
+        for (size_t i = AEG_F8_HEADER; i < aeg_tile_bytes(c->type); i++) {
+            const uint32_t u = case_random();
+            dst[i] = c->fill == FILL_HIGHEST  ? 0x7e
+                     : c->fill == FILL_LOWEST ? 0xfe
+                                              : (uint8_t)((u >> 8 & 1 ? u % 16 : u % 0x7f) | (u >> 9 & 0x80));
+        }
     }
 }
 
@@ -138,6 +156,8 @@ static void make_weights(matmul_data *d, const matmul_case *c)
             memcpy(p, data, block);
         } else if (aeg_weight_is_block(c->type)) {
             make_block_rows(p, c);
+        } else if (c->type.kind == AEG_W_F8) {
+            make_f8(p, c);
         } else if (c->type.kind != AEG_W_AFFINE) {
             make_plain(p, c->type, (size_t)AEG_ROWS * c->n_cols);
         } else {

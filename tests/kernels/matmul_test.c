@@ -117,9 +117,49 @@ static void plain_products_equal_scalar(void **state)
             check_type((aeg_weight_type){ .kind = kind }, AEG_ACT_F32);
 }
 
+static void f8_products_equal_scalar(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        check_type((aeg_weight_type){ .kind = AEG_W_F8 }, AEG_ACT_F32);
+    for (int fill = FILL_HIGHEST; fill <= FILL_LOWEST; fill++)
+        for (uint32_t n = 1; n <= 9; n++) {
+            const matmul_case c = { .type = { .kind = AEG_W_F8 }, .n_rows = 48, .n_cols = 256, .n = n, .fill = (case_fill)fill };
+            check_case(&c);
+        }
+}
+
+/* The same rows as F8 and as f32 numbers: every bit of every product is the same. */
+static void f8_products_equal_those_of_the_values(void **state)
+{
+    const matmul_case c = { .type = { .kind = AEG_W_F8 }, .n_rows = 48, .n_cols = 384, .n = 7 };
+    matmul_data d;
+    static float plain[48 * 384], row[384], expected[7 * (48 + CASE_GUARD)];
+    (void)state;
+    case_make(&d, &c);
+    for (uint32_t r = 0; r < c.n_rows; r++) {
+        aeg_weights_row(&d.w, r, row);
+        for (uint32_t k = 0; k < c.n_cols; k++)
+            plain[(r / AEG_ROWS * c.n_cols + k) * AEG_ROWS + r % AEG_ROWS] = row[k];
+    }
+    const aeg_weights w = { .n_rows = c.n_rows, .n_cols = c.n_cols, .block_stride = sizeof(float) * AEG_ROWS * c.n_cols,
+                            .data = (const uint8_t *)plain };
+    aeg_matmul_args a = d.args;
+    a.w = &w;
+    for (int i = 0; i < n_levels; i++) {
+        case_clear_y(&d);
+        levels[i].k.plain[AEG_W_F32](&a, 0, 3);
+        memcpy(expected, d.y, sizeof expected);
+        case_clear_y(&d);
+        levels[i].k.f8(&d.args, 0, 3);
+        assert_memory_equal(d.y, expected, sizeof expected);
+    }
+    case_free(&d);
+}
+
 static void check_blocks(aeg_act_kind act)
 {
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++)
         check_type((aeg_weight_type){ .kind = kind }, act);
 }
 
@@ -161,7 +201,7 @@ static void extreme_codes_do_not_saturate(void **state)
 static void extreme_codes_of_blocks_do_not_saturate(void **state)
 {
     (void)state;
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++)
         for (int fill = FILL_HIGHEST; fill <= FILL_LOWEST; fill++)
             for (uint32_t n = 1; n <= 9; n += 2)
                 for (int act = AEG_ACT_I8; act <= AEG_ACT_I16; act++) {
@@ -206,7 +246,8 @@ static void scalar_agrees_with_the_rows_of_the_matrix(void **state)
             .gather = true };
         check_rows(&c);
     }
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++)
+    check_rows(&(matmul_case){ .type = { .kind = AEG_W_F8 }, .n_rows = 33, .n_cols = 512, .n = 2, .gather = true });
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++)
         for (int act = AEG_ACT_F32; act <= AEG_ACT_I16; act++) {
             const matmul_case c = { .type = { .kind = kind }, .act = (aeg_act_kind)act, .n_rows = 33, .n_cols = 512, .n = 2,
                                     .gather = true };
@@ -229,6 +270,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(int16_products_equal_scalar),
         cmocka_unit_test(f32_products_equal_scalar),
         cmocka_unit_test(plain_products_equal_scalar),
+        cmocka_unit_test(f8_products_equal_scalar),
+        cmocka_unit_test(f8_products_equal_those_of_the_values),
         cmocka_unit_test(extreme_codes_of_blocks_do_not_saturate),
         cmocka_unit_test(int8_products_of_blocks_equal_scalar),
         cmocka_unit_test(int16_products_of_blocks_equal_scalar),

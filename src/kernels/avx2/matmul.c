@@ -13,6 +13,7 @@ void aeg_matmul_avx2_register(aeg_kernels *k)
     aeg_matmul_avx2_plain_register(k);
     aeg_matmul_avx2_blocks_i8_register(k);
     aeg_matmul_avx2_blocks_register(k);
+    aeg_matmul_avx2_f8_register(k);
 }
 
 #else

@@ -17,6 +17,7 @@ void aeg_matmul_avx2_f32_register(aeg_kernels *k);
 void aeg_matmul_avx2_plain_register(aeg_kernels *k);
 void aeg_matmul_avx2_blocks_i8_register(aeg_kernels *k);
 void aeg_matmul_avx2_blocks_register(aeg_kernels *k);
+void aeg_matmul_avx2_f8_register(aeg_kernels *k);
 
 /* The 8 stored floats of half h out of 16. */
 AEG_INLINE __m256 aeg_load_floats(uint32_t kind, const uint8_t *p, uint32_t h)

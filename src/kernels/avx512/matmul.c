@@ -13,6 +13,7 @@ void aeg_matmul_avx512_register(aeg_kernels *k)
     aeg_matmul_avx512_plain_register(k);
     aeg_matmul_avx512_blocks_i8_register(k);
     aeg_matmul_avx512_blocks_register(k);
+    aeg_matmul_avx512_f8_register(k);
 }
 
 #else

@@ -14,6 +14,7 @@ void aeg_matmul_avx512_f32_register(aeg_kernels *k);
 void aeg_matmul_avx512_plain_register(aeg_kernels *k);
 void aeg_matmul_avx512_blocks_i8_register(aeg_kernels *k);
 void aeg_matmul_avx512_blocks_register(aeg_kernels *k);
+void aeg_matmul_avx512_f8_register(aeg_kernels *k);
 
 /* 16 stored floats of one kind. */
 AEG_INLINE __m512 aeg_load_floats(uint32_t kind, const uint8_t *p)

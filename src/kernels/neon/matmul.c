@@ -13,6 +13,7 @@ void aeg_matmul_neon_widening_register(aeg_kernels *k)
     aeg_matmul_neon_plain_register(k);
     aeg_matmul_neon_blocks_i8_register(k);
     aeg_matmul_neon_blocks_register(k);
+    aeg_matmul_neon_f8_register(k);
 }
 
 void aeg_matmul_neon_register(aeg_kernels *k)

@@ -19,6 +19,7 @@ void aeg_matmul_neon_plain_register(aeg_kernels *k);
 void aeg_matmul_neon_blocks_i8_register(aeg_kernels *k);
 void aeg_matmul_neon_blocks_i8_dot_register(aeg_kernels *k);
 void aeg_matmul_neon_blocks_register(aeg_kernels *k);
+void aeg_matmul_neon_f8_register(aeg_kernels *k);
 
 /* The 4 stored floats of quarter i out of 16. */
 AEG_INLINE float32x4_t aeg_load_floats(uint32_t kind, const uint8_t *p, uint32_t i)

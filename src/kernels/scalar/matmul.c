@@ -93,6 +93,16 @@ static void add_columns_plain(strip *s, const aeg_acts *x, const aeg_weights *we
         }
 }
 
+static void add_tile_f8(strip *s, const aeg_acts *x, const uint8_t *bytes, uint32_t col)
+{
+    for (uint32_t r = 0; r < AEG_ROWS; r++)
+        for (uint32_t c = 0; c < AEG_F8_COLS; c++) {
+            const float w = aeg_f8_value(aeg_stored_float(AEG_W_F32, bytes, r), bytes[AEG_F8_HEADER + c * AEG_ROWS + r]);
+            for (uint32_t m = 0; m < s->n; m++)
+                s->y[m][r] = fmaf(w, x->f32[s->x_row[m] * x->n_cols + col + c], s->y[m][r]);
+        }
+}
+
 static void begin_strip(strip *s, const aeg_matmul_args *a, uint32_t m0)
 {
     s->n = a->n - m0 < AEG_STRIP ? a->n - m0 : AEG_STRIP;
@@ -155,6 +165,19 @@ static void plain(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)
         }
 }
 
+static void f8(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)
+{
+    strip s;
+    for (uint32_t block = block0; block < block1; block++)
+        for (uint32_t m0 = 0; m0 < a->n; m0 += AEG_STRIP) {
+            const uint8_t *bytes = a->w->data + block * a->w->block_stride;
+            begin_strip(&s, a, m0);
+            for (uint32_t col = 0; col < a->w->n_cols; col += AEG_F8_COLS, bytes += aeg_tile_bytes(a->w->type))
+                add_tile_f8(&s, a->x, bytes, col);
+            end_strip(&s, a, m0, block);
+        }
+}
+
 void aeg_matmul_scalar_register(aeg_kernels *k)
 {
     static const uint8_t widths[] = { 2, 3, 4, 5, 6, 8 };
@@ -165,5 +188,6 @@ void aeg_matmul_scalar_register(aeg_kernels *k)
     }
     for (int kind = AEG_W_F32; kind <= AEG_W_BF16; kind++)
         k->plain[kind] = plain;
+    k->f8 = f8;
     aeg_matmul_scalar_blocks_register(k);
 }

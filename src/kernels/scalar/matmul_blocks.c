@@ -82,7 +82,7 @@ ACT(blocks_i16, AEG_ACT_I16)
 
 void aeg_matmul_scalar_blocks_register(aeg_kernels *k)
 {
-    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         k->blocks[kind][AEG_ACT_F32] = blocks_f32;
         k->blocks[kind][AEG_ACT_I8] = blocks_i8;
         k->blocks[kind][AEG_ACT_I16] = blocks_i16;

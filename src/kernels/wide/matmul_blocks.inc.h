@@ -32,7 +32,7 @@ typedef void (*b_expand_fn)(b_piece *out, const uint8_t *tile, uint32_t k, uint3
 
 static b_expand_fn expand_of(uint32_t kind)
 {
-    static const b_expand_fn by_kind[AEG_N_WEIGHT_KINDS] = {
+    static const b_expand_fn by_kind[AEG_W_BLOCKS_END] = {
 #define B_ROW(name, kind) [kind] = expand_##name,
         AEG_BLOCK_KINDS(B_ROW)
 #undef B_ROW
@@ -155,7 +155,7 @@ static void blocks_f32(const aeg_matmul_args *a, uint32_t block0, uint32_t block
 
 AEG_INLINE void b_register(aeg_kernels *k)
 {
-    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint32_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         k->blocks[kind][AEG_ACT_I16] = blocks_i16;
         k->blocks[kind][AEG_ACT_F32] = blocks_f32;
     }
