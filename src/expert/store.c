@@ -118,6 +118,8 @@ static aegis_status open_embed(aeg_store *store, const json_t *root, aegis_error
     const json_t *o;
     AEG_TRY(aeg_json_get_object(root, "embed", "manifest.json", &o, err));
     AEG_TRY(aeg_manifest_type(o, "type", where, &e->type, err));
+    if (e->type.kind == AEG_W_F8)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: the type is f8_e4m3, which no row of an embedding has", where);
     e->n_rows = store->hparams.vocab_size;
     e->n_cols = store->hparams.hidden_size;
     const uint32_t step = aeg_weight_reads_codes(e->type) ? aeg_weight_col_step(e->type) : 1; /* plain rows: any */

@@ -13,6 +13,9 @@
 #include "base/memory.h"
 #include "format/hparams.h"
 
+/* Rows and columns with one scale of FP8; another block size is refused. */
+enum { AEG_F8_BLOCK = 128 };
+
 typedef struct {
     char *module;        /* "language_model.model.layers.0.mlp.gate" */
     bool quantised;      /* false: the config says `false`           */
@@ -24,6 +27,7 @@ typedef struct {
     bool tie_embeddings; /* lm_head is the embedding table           */
     bool norms_lack_one; /* Hugging Face stores w of norms that multiply by 1 + w */
     bool quantised;      /* has a "quantization" object              */
+    bool fp8;            /* its "quantization_config" is FP8 in blocks of 128 x 128 */
     uint32_t n_mtp;      /* blocks behind the layers that predict further tokens, in the same files */
     uint32_t bits, group; /* its defaults                            */
     uint32_t n_overrides;

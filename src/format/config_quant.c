@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What config.json says of MLX's quantisation, by module. */
+/* What config.json says of quantisation: MLX's, by module; or FP8 in blocks, where the tensors tell what has it. */
 #include "format/config_read.h"
 
 #include <stdlib.h>
@@ -51,6 +51,22 @@ static aegis_status get_overrides(aeg_config *c, json_t *q, aegis_error *err)
     return AEGIS_OK;
 }
 
+static aegis_status get_fp8(aeg_config *c, const json_t *q, aegis_error *err)
+{
+    const json_t *size = json_object_get(q, "weight_block_size");
+    AEG_TRY(aeg_config_only(q, "fmt", "e4m3", err));
+    AEG_TRY(aeg_config_only(q, "activation_scheme", "dynamic", err));
+    if (json_array_size(size) != 2)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: 'weight_block_size' is missing or no list of two numbers, expected [%d, %d]", path,
+                        AEG_F8_BLOCK, AEG_F8_BLOCK);
+    for (size_t i = 0; i < 2; i++)
+        if (json_integer_value(json_array_get(size, i)) != AEG_F8_BLOCK)
+            return aeg_fail(err, AEGIS_E_MODEL, "%s: number %zu of 'weight_block_size' is %lld, expected [%d, %d]", path, i,
+                            (long long)json_integer_value(json_array_get(size, i)), AEG_F8_BLOCK, AEG_F8_BLOCK);
+    c->fp8 = true;
+    return AEGIS_OK;
+}
+
 aegis_status aeg_config_quantisation(aeg_config *c, const json_t *root, aegis_error *err)
 {
     json_t *q = json_object_get(root, "quantization");
@@ -59,8 +75,10 @@ aegis_status aeg_config_quantisation(aeg_config *c, const json_t *root, aegis_er
     if (!json_is_object(q))
         return AEGIS_OK;
     const json_t *method = json_object_get(q, "quant_method");
+    if (json_is_string(method) && strcmp(json_string_value(method), "fp8") == 0)
+        return get_fp8(c, q, err);
     if (method != NULL)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: quant_method '%.60s' is not supported; expected MLX affine or no "
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: quant_method '%.60s' is not supported; expected MLX affine, fp8 or no "
                         "quantisation", path, json_is_string(method) ? json_string_value(method) : "?");
     c->quantised = true;
     AEG_TRY(get_quant(q, "quantization", &c->bits, &c->group, err));

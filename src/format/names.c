@@ -115,6 +115,7 @@ aegis_status aeg_names_init(aeg_names *out, const aeg_source *st, bool gguf, con
     for (uint32_t i = 0; i < st->n_tensors && !names.quantised; i++)
         names.quantised = ends_with(st->tensors[i].name, ".scales");
     AEG_TRY(find_raw(&names, err));
+    names.quantised = names.quantised || config->fp8;
     *out = names;
     return AEGIS_OK;
 }
@@ -186,6 +187,29 @@ static aegis_status affine_type(const aeg_names *names, const char *module, uint
     return AEGIS_OK;
 }
 
+/* e4m3 codes and their scales: [.., rows / 128, columns / 128], rounded up. m->weight is set. */
+static aegis_status f8_type(const aeg_names *names, uint64_t rows, aeg_source_matrix *m, aegis_error *err)
+{
+    const aeg_tensor *w = m->weight, *s = find2(names->st, w->name, "_scale_inv");
+    const uint64_t groups = (m->n_cols + AEG_F8_BLOCK - 1u) / AEG_F8_BLOCK;
+    uint64_t n = 0;
+    if (!names->config->fp8)
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is F8_E4M3, but config.json has no quantization_config with "
+                        "quant_method 'fp8' and weight_block_size [%d, %d]", w->name, AEG_F8_BLOCK, AEG_F8_BLOCK);
+    if (s == NULL)
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s_scale_inv' is missing: '%.200s' is F8_E4M3", w->name, w->name);
+    if (s->dtype != AEG_DT_F32 && s->dtype != AEG_DT_BF16 && s->dtype != AEG_DT_F8_E8M0)
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s, expected F32, BF16 or F8_E8M0", s->name, aeg_dtype_name(s->dtype));
+    if (!tensor_rows(w, &n) || n != rows || w->dims[w->rank - 1] != m->n_cols)
+        return shape_error(w, rows, m->n_cols, err);
+    const uint64_t scale_rows = aeg_source_scale_row(m, rows - 1) + 1;
+    if (!tensor_rows(s, &n) || n != scale_rows || s->dims[s->rank - 1] != groups)
+        return shape_error(s, scale_rows, groups, err);
+    m->scales = s;
+    m->type = (aeg_weight_type){ .kind = AEG_W_F8 };
+    return AEGIS_OK;
+}
+
 /* module + ".weight" (or the bare module name where `bare`) as [rows, n_cols]; m->n_cols is set. */
 static aegis_status find_matrix(const aeg_names *names, const char *module, bool bare, uint64_t rows,
                                 aeg_source_matrix *m, aegis_error *err)
@@ -198,9 +222,11 @@ static aegis_status find_matrix(const aeg_names *names, const char *module, bool
         return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s%s' is missing", module, bare ? "" : ".weight");
     if (m->scales != NULL)
         return affine_type(names, module, rows, m, err);
+    if (m->weight->dtype == AEG_DT_F8_E4M3)
+        return f8_type(names, rows, m, err);
     uint8_t kind = 0;
     if (!float_kind(m->weight, &kind))
-        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s without scales, expected BF16, F16, F32 or MLX affine",
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' is %s without scales, expected BF16, F16, F32, F8_E4M3 or MLX affine",
                         m->weight->name, aeg_dtype_name(m->weight->dtype));
     if (!tensor_rows(m->weight, &n) || n != rows || m->weight->dims[m->weight->rank - 1] != m->n_cols)
         return shape_error(m->weight, rows, m->n_cols, err);
@@ -408,6 +434,19 @@ const char *aeg_names_vision(const aeg_names *names, const aeg_tensor *t)
     return strncmp(t->name, names->vision, n) == 0 ? t->name + n : NULL;
 }
 
+/* Scales of an F8 matrix are read with it. */
+static bool is_f8_scale(const aeg_names *names, const char *name)
+{
+    static const char end[] = "_scale_inv";
+    char weight[FULL_NAME_MAX];
+    const size_t n = strlen(name);
+    if (!ends_with(name, end) || n >= sizeof weight)
+        return false;
+    snprintf(weight, sizeof weight, "%.*s", (int)(n - strlen(end)), name);
+    const aeg_tensor *t = aeg_source_find(names->st, weight);
+    return t != NULL && t->dtype == AEG_DT_F8_E4M3;
+}
+
 aegis_status aeg_names_check_unused(const aeg_names *names, aegis_error *err)
 {
     static const char *const endings[] = { "proj.bias", "gate.bias", "_scale_inv", "weight_scale", "weight_scale_2",
@@ -421,7 +460,7 @@ aegis_status aeg_names_check_unused(const aeg_names *names, aegis_error *err)
             aeg_names_vision(names, &names->st->tensors[i]) != NULL)
             continue;
         for (size_t e = 0; e < sizeof endings / sizeof endings[0]; e++)
-            if (ends_with(name, endings[e]))
+            if (ends_with(name, endings[e]) && !is_f8_scale(names, name))
                 return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s' belongs to a form of the model that is not supported",
                                 name);
     }

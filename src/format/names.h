@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* format/names.h - where a published model keeps each of our tensors.
  *
- * Knows the names of Hugging Face (model.language_model., lm_head, mlp.experts fused or one tensor per expert), of MLX
+ * Knows the names of Hugging Face (model.language_model., lm_head, mlp.experts fused or one tensor per expert; .weight_scale_inv of
+ * FP8), of MLX
  * (language_model.model., mlp.switch_mlp, .scales and .biases), the bare model. prefix, and GGUF (names_gguf.h). Other files'
  * spellings stop here. Types come from the tensors' shapes; config.json only comments on them.
  * Memory: none of its own; pointers live as long as the source. Thread: owner of the source.
@@ -26,7 +27,7 @@ typedef struct {
     const char *vision;      /* "model.visual." or "vision_tower."; NULL: no vision tensors */
     bool gguf;               /* names_gguf.h knows them; the others are unused */
     bool raw;                /* Hugging Face values: norms lack their +1 */
-    bool quantised;          /* some matrix has .scales */
+    bool quantised;          /* some matrix has .scales, or the model is FP8 */
 } aeg_names;
 
 /* Where a matrix keeps its rows if not one after the other: its rows are segment after segment, each of n_groups runs of
@@ -42,7 +43,7 @@ typedef struct {
 
 /* A matrix, or rows [row0, row0 + n_rows) of a taller one. */
 typedef struct {
-    const aeg_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers */
+    const aeg_tensor *weight, *scales, *biases; /* the last two NULL for plain numbers; F8 has scales, per 128 x 128 */
     aeg_weight_type type;    /* as stored */
     uint64_t row0;
     uint32_t n_rows, n_cols;
@@ -59,6 +60,9 @@ aeg_row_order aeg_names_woven(const aeg_hparams *h, aeg_part part);
 
 /* The source row of row `row`; *n: how many rows from it on follow each other there. row < n_rows. */
 uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n);
+
+/* The row of the scales of an F8 matrix for a row of its weight: one for 128, which begin anew with every matrix of a stack. */
+uint64_t aeg_source_scale_row(const aeg_source_matrix *m, uint64_t source_row);
 
 /* What is done to the values of a vector on their way into the store. */
 typedef enum {

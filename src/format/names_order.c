@@ -26,6 +26,12 @@ uint64_t aeg_source_row(const aeg_source_matrix *m, uint32_t row, uint32_t *n)
     return (uint64_t)(at / run) * o->stride + o->segment[s].offset + at % run;
 }
 
+uint64_t aeg_source_scale_row(const aeg_source_matrix *m, uint64_t source_row)
+{
+    const uint64_t rows = m->weight->rank < 2 ? 1 : m->weight->dims[m->weight->rank - 2];
+    return source_row / rows * ((rows + AEG_F8_BLOCK - 1) / AEG_F8_BLOCK) + source_row % rows / AEG_F8_BLOCK;
+}
+
 aeg_row_order aeg_names_woven(const aeg_hparams *h, aeg_part part)
 {
     const uint32_t ratio = h->gdn_v_heads / h->gdn_k_heads, k = h->gdn_k_dim, v = ratio * h->gdn_v_dim, heads = h->gdn_k_heads;

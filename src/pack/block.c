@@ -13,22 +13,31 @@ size_t aeg_rows_weight_bytes(aeg_weight_type type, uint32_t n_cols)
 {
     if (aeg_weight_is_block(type))
         return aeg_block_source_bytes(type.kind, n_cols);
+    if (type.kind == AEG_W_F8)
+        return n_cols;
     return type.kind == AEG_W_AFFINE ? (size_t)n_cols * type.bits / 8 : (size_t)n_cols * aeg_scale_bytes(type.kind);
 }
 
 size_t aeg_rows_scale_bytes(aeg_weight_type type, uint32_t n_cols)
 {
+    if (type.kind == AEG_W_F8)
+        return sizeof(float) * ((n_cols + AEG_F8_COLS - 1) / AEG_F8_COLS);
     return type.kind == AEG_W_AFFINE ? (size_t)(n_cols / type.group) * aeg_scale_bytes(type.scale_kind) : 0;
+}
+
+size_t aeg_rows_bytes(aeg_weight_type type, uint32_t n_cols)
+{
+    return aeg_rows_weight_bytes(type, n_cols) + (type.kind == AEG_W_F8 ? 1 : 2) * aeg_rows_scale_bytes(type, n_cols);
 }
 
 aeg_rows aeg_rows_at(const aeg_rows *rows, uint64_t row)
 {
     aeg_rows r = *rows;
     r.weight += row * aeg_rows_weight_bytes(r.type, r.n_cols);
-    if (r.type.kind == AEG_W_AFFINE) {
+    if (r.type.kind == AEG_W_AFFINE || r.type.kind == AEG_W_F8)
         r.scales += row * aeg_rows_scale_bytes(r.type, r.n_cols);
+    if (r.type.kind == AEG_W_AFFINE)
         r.biases += row * aeg_rows_scale_bytes(r.type, r.n_cols);
-    }
     return r;
 }
 
@@ -164,6 +173,21 @@ static void move_plain(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
     }
 }
 
+static void move_f8(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
+{
+    const size_t tile = aeg_tile_bytes(rows->type);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const aeg_rows row = aeg_rows_at(rows, r);
+        for (uint32_t t = 0; t < rows->n_cols / AEG_F8_COLS; t++) {
+            uint8_t *to = dst + t * tile;
+            memcpy(to + 4 * r, row.scales + 4 * t, 4);
+            to += AEG_F8_HEADER + r;
+            for (uint32_t c = 0; c < AEG_F8_COLS; c++)
+                to[c * AEG_ROWS] = row.weight[t * AEG_F8_COLS + c];
+        }
+    }
+}
+
 /* --- through float32 --------------------------------------------------------------------------------------------- */
 
 void aeg_rows_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out)
@@ -172,6 +196,11 @@ void aeg_rows_floats(const aeg_rows *row, uint32_t first, uint32_t n, float *out
     uint8_t codes[CHUNK];
     if (aeg_weight_is_block(type)) {
         aeg_blocks_source_row(type.kind, row->weight + aeg_block_source_bytes(type.kind, first), n, out);
+        return;
+    }
+    if (type.kind == AEG_W_F8) {
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = aeg_f8_value(aeg_stored_float(AEG_W_F32, row->scales, (first + i) / AEG_F8_COLS), row->weight[first + i]);
         return;
     }
     if (type.kind == AEG_W_BF16) {
@@ -259,15 +288,33 @@ static bool quantise_block(const aeg_rows *rows, uint32_t n_rows, aeg_weight_typ
     return true;
 }
 
+static void floats_block(const aeg_rows *rows, uint32_t n_rows, uint8_t *dst)
+{
+    float w[CHUNK];
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const aeg_rows row = aeg_rows_at(rows, r);
+        for (uint32_t c = 0; c < rows->n_cols; c++) {
+            if (c % CHUNK == 0)
+                aeg_rows_floats(&row, c, chunk_at(rows, c), w);
+            memcpy(dst + sizeof w[0] * ((size_t)c * AEG_ROWS + r), &w[c % CHUNK], sizeof w[0]);
+        }
+    }
+}
+
 bool aeg_block_pack(const aeg_rows *rows, uint32_t n_rows, aeg_weight_type out, uint8_t *dst)
 {
     if (n_rows < AEG_ROWS)
         memset(dst, 0, aeg_block_bytes(out, rows->n_cols));
-    if (!aeg_weight_type_equal(rows->type, out))
+    const bool same = aeg_weight_type_equal(rows->type, out);
+    if (!same && out.kind == AEG_W_AFFINE)
         return quantise_block(rows, n_rows, out, dst);
     if (aeg_weight_is_block(out))
         return move_blocks(rows, n_rows, dst);
-    if (out.kind == AEG_W_AFFINE)
+    if (!same)
+        floats_block(rows, n_rows, dst);
+    else if (out.kind == AEG_W_F8)
+        move_f8(rows, n_rows, dst);
+    else if (out.kind == AEG_W_AFFINE)
         move_affine(rows, n_rows, dst);
     else
         move_plain(rows, n_rows, dst);
@@ -286,9 +333,16 @@ bool aeg_embed_row_pack(const aeg_rows *rows, aeg_weight_type out, uint8_t *dst)
         }
         return true;
     }
-    const size_t s = aeg_scale_bytes(out.scale_kind);
     float w[CHUNK];
     uint8_t codes[MAX_GROUP];
+    if (out.kind == AEG_W_F32) {
+        for (uint32_t c = 0; c < rows->n_cols; c += CHUNK) {
+            aeg_rows_floats(rows, c, chunk_at(rows, c), w);
+            memcpy(dst + sizeof w[0] * c, w, sizeof w[0] * chunk_at(rows, c));
+        }
+        return true;
+    }
+    const size_t s = aeg_scale_bytes(out.scale_kind);
     for (uint32_t c = 0, g = 0; c < rows->n_cols; c += out.group, g++) {
         float scale, bias;
         if (c % CHUNK == 0)

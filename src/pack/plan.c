@@ -14,7 +14,7 @@ enum { VIEWS = 3 /* weight, scales, biases */, DEFAULT_BITS = 4, DEFAULT_GROUP =
 
 size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols)
 {
-    return aeg_rows_weight_bytes(type, n_cols) + 2 * aeg_rows_scale_bytes(type, n_cols);
+    return aeg_rows_bytes(type, n_cols);
 }
 
 uint64_t aeg_plan_source_bytes(const aeg_source_matrix *m)
@@ -33,16 +33,27 @@ static bool is_sensitive(aeg_part part)
     return part == AEG_PART_ROUTER || part == AEG_PART_SHARED_GATE || part == AEG_PART_MLA_K_B || part == AEG_PART_MLA_V_B;
 }
 
+static aeg_weight_type as_f32(aeg_weight_type in)
+{
+    return in.kind == AEG_W_F8 ? (aeg_weight_type){ .kind = AEG_W_F32 } : in;
+}
+
+/* F8 has one scale for 128 columns: rows of another width become f32, which has its values. */
+static aeg_weight_type kept_type(aeg_weight_type in, uint32_t n_cols)
+{
+    return n_cols % AEG_F8_COLS == 0 ? in : as_f32(in);
+}
+
 static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, uint32_t n_cols, int requested, bool router)
 {
     const bool affine = in.kind == AEG_W_AFFINE, codes = aeg_weight_reads_codes(in);
     if (requested == AEGIS_BITS_KEEP || (requested == AEGIS_BITS_DEFAULT && (codes || p->names.quantised)))
-        return in;
+        return kept_type(in, n_cols);
     const int bits = router ? ROUTER_BITS : requested == AEGIS_BITS_DEFAULT ? DEFAULT_BITS : requested;
     if (affine && in.bits == bits)
         return in;
     return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits,
-                              .scale_kind = affine ? in.scale_kind : codes ? AEG_W_F16 : in.kind,
+                              .scale_kind = affine ? in.scale_kind : in.kind > AEG_W_BF16 ? AEG_W_F16 : in.kind,
                               .group = affine ? in.group : n_cols % DEFAULT_GROUP == 0 ? DEFAULT_GROUP : NARROW_GROUP };
 }
 
@@ -63,6 +74,13 @@ static void need(aeg_plan *p, aeg_weight_type in, aeg_weight_type out, uint32_t 
     const size_t window = VIEWS * aeg_raw_room(0) + 2 * AEG_ROWS * aeg_plan_row_bytes(in, n_cols) + 2 * VIEWS * AEG_RAW_ALIGN;
     p->min_window = AEG_MAX(p->min_window, window);
     p->max_block = AEG_MAX(p->max_block, aeg_block_bytes(out, n_cols));
+}
+
+/* All scales of an F8 matrix may be read at once, beside what else is in the window. */
+static void need_scales(aeg_plan *p, const aeg_source_matrix *m)
+{
+    if (m->type.kind == AEG_W_F8)
+        p->scale_room = AEG_MAX(p->scale_room, aeg_raw_room((size_t)m->scales->bytes));
 }
 
 /* A transposed matrix is made group by group, in plain numbers, before it is packed. */
@@ -95,10 +113,11 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
     const aeg_weight_type in = t->matrix.transposed ? aeg_transposed_type(t->matrix.type) : t->matrix.type;
     t->out = target_type(p, in, e->n_cols, dense_bits, is_sensitive(e->part));
     if (aeg_part_delicate(e->part))
-        t->out = in;
+        t->out = kept_type(in, e->n_cols);
     AEG_TRY(check_width(&t->matrix, t->out, err));
     t->bytes = aeg_matrix_bytes(t->out, e->n_rows, e->n_cols);
     need(p, in, t->out, e->n_cols);
+    need_scales(p, &t->matrix);
     p->source_bytes += aeg_plan_source_bytes(&t->matrix);
     return AEGIS_OK;
 }
@@ -126,7 +145,7 @@ static aegis_status plan_embed(aeg_plan *p, int dense_bits, aegis_error *err)
 {
     AEG_TRY(aeg_names_embed(&p->names, &p->embed, err));
     const aeg_source_matrix *m = &p->embed;
-    p->embed_out = target_type(p, m->type, m->n_cols, dense_bits, false);
+    p->embed_out = as_f32(target_type(p, m->type, m->n_cols, dense_bits, false));
     /* plain rows are read as they are: any width will do */
     if (aeg_weight_reads_codes(p->embed_out))
         AEG_TRY(check_width(m, p->embed_out, err));
@@ -134,6 +153,7 @@ static aegis_status plan_embed(aeg_plan *p, int dense_bits, aegis_error *err)
     p->file_bytes[AEG_FILE_EMBED] = aeg_align_up(p->embed_row_bytes * m->n_rows, AEG_STORE_ALIGN);
     p->source_bytes += m->n_rows * (uint64_t)aeg_plan_row_bytes(m->type, m->n_cols);
     need(p, m->type, p->embed_out, m->n_cols);
+    need_scales(p, m);
     p->max_block = AEG_MAX(p->max_block, (size_t)p->embed_row_bytes);
     return AEGIS_OK;
 }
@@ -162,6 +182,7 @@ static aegis_status plan_layer(aeg_plan *p, uint32_t layer, int expert_bits, aeg
             *out = target_type(p, m.type, m.n_cols, expert_bits, false);
             AEG_TRY(check_width(&m, *out, err));
             need(p, m.type, *out, m.n_cols);
+            need_scales(p, &m);
             if (e == 0)
                 expert_bytes += m.n_rows * aeg_plan_row_bytes(m.type, m.n_cols);
         }
@@ -245,6 +266,7 @@ static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dens
     AEG_TRY(plan_dense(p, dense_bits, err));
     AEG_TRY(plan_embed(p, dense_bits, err));
     AEG_TRY(plan_experts(p, expert_bits, err));
+    p->min_window += p->scale_room;
     AEG_TRY(plan_raw(p, aeg_names_vision, AEG_FILE_VISION, &p->vision, err));
     return plan_raw(p, aeg_names_mtp, AEG_FILE_MTP, &p->mtp, err);
 }

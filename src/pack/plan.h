@@ -63,6 +63,7 @@ typedef struct {
     uint64_t file_bytes[AEG_N_FILES];
     uint64_t source_bytes;    /* that will be read */
     size_t min_window;        /* input buffer that the largest step needs */
+    size_t scale_room;        /* of which for the scales of F8, as they are */
     size_t max_block;         /* largest row block written */
 } aeg_plan;
 
@@ -74,7 +75,7 @@ void aeg_plan_close(aeg_plan *plan);
 /* Is the source a GGUF file? */
 static inline bool aeg_plan_is_gguf(const aeg_plan *plan) { return plan->gguf.source.n_files > 0; }
 
-/* Source bytes of one row of a matrix: codes or numbers, scales, biases. */
+/* Source bytes of one row of a matrix: codes or numbers, scales, biases; of F8 with scales of its own. */
 size_t aeg_plan_row_bytes(aeg_weight_type type, uint32_t n_cols);
 
 /* Bytes that a matrix of the dense file is read from. */

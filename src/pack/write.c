@@ -12,6 +12,8 @@
 
 enum { VECTOR_PIECE = 1024 };
 
+static const float E4M3_MAX = 448.0f;
+
 /* --- steps -------------------------------------------------------------------------------------------------- */
 
 static aegis_status advance(aeg_pack_writer *w, uint64_t bytes, aegis_error *err)
@@ -61,6 +63,65 @@ static aegis_status load_part(aeg_pack_writer *w, const aeg_source_matrix *m, co
     return AEGIS_OK;
 }
 
+static uint32_t dtype_kind(const aeg_tensor *t)
+{
+    return t->dtype == AEG_DT_BF16 ? AEG_W_BF16 : t->dtype == AEG_DT_F16 ? AEG_W_F16 : AEG_W_F32;
+}
+
+/* A scale of FP8: f32, bf16, or an exponent (255: NaN). */
+static float stored_scale(const aeg_tensor *t, const uint8_t *p, size_t i)
+{
+    if (t->dtype != AEG_DT_F8_E8M0)
+        return aeg_stored_float(dtype_kind(t), p, i);
+    return p[i] == 255 ? NAN : ldexpf(1.0f, (int)p[i] - 127);
+}
+
+/* The scales of rows [first, first + n) as f32, a row of them for each row of the matrix. */
+static aegis_status load_f8_scales(aeg_pack_writer *w, const aeg_source_matrix *m, uint64_t first, uint64_t n, const uint8_t **out,
+                                   aegis_error *err)
+{
+    const aeg_tensor *t = m->scales;
+    const uint32_t groups = (m->n_cols + AEG_F8_COLS - 1) / AEG_F8_COLS;
+    const size_t room = (size_t)aeg_align_up(n * groups * sizeof(float), AEG_RAW_ALIGN);
+    if (room > w->window_bytes - w->window_used)
+        return aeg_fail(err, AEGIS_E_RUNTIME, "tensor '%.200s': the read buffer is too small", t->name);
+    float *scales = (float *)(void *)(w->window + w->window_used);
+    const size_t end = w->window_used + room;
+    const uint8_t *p;
+    w->window_used = end;
+    AEG_TRY(view(w, t, 0, (size_t)t->bytes, &p, err));
+    w->window_used = end; /* what was read is only needed here */
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t run;
+        const uint64_t row = aeg_source_scale_row(m, aeg_source_row(m, (uint32_t)(first + i), &run));
+        for (uint32_t g = 0; g < groups; g++) {
+            const float scale = stored_scale(t, p, row * groups + g);
+            if (!isfinite(scale * E4M3_MAX))
+                return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': row %llu, column %u is %g, expected a finite number that "
+                                "can be multiplied by %g", t->name, (unsigned long long)row, g, (double)scale, (double)E4M3_MAX);
+            scales[i * groups + g] = scale;
+        }
+    }
+    *out = (const uint8_t *)scales;
+    return AEGIS_OK;
+}
+
+static aegis_status check_f8_codes(const aeg_source_matrix *m, uint64_t first, uint64_t n, const uint8_t *codes, aegis_error *err)
+{
+    for (uint64_t i = 0; i < n; i++, codes += m->n_cols) {
+        uint32_t n_nan = 0, run, at = 0;
+        for (uint32_t c = 0; c < m->n_cols; c++)
+            n_nan += (codes[c] & 0x7f) == 0x7f;
+        if (n_nan == 0)
+            continue;
+        while ((codes[at] & 0x7f) != 0x7f)
+            at++;
+        return aeg_fail(err, AEGIS_E_MODEL, "tensor '%.200s': row %llu, column %u is the code 0x%02x (NaN), expected a number",
+                        m->weight->name, (unsigned long long)aeg_source_row(m, (uint32_t)(first + i), &run), at, codes[at]);
+    }
+    return AEGIS_OK;
+}
+
 /* Rows [first, first + n) of a matrix. */
 static aegis_status load_rows(aeg_pack_writer *w, const aeg_source_matrix *m, uint64_t first, uint64_t n, aeg_rows *out,
                               aegis_error *err)
@@ -70,6 +131,10 @@ static aegis_status load_rows(aeg_pack_writer *w, const aeg_source_matrix *m, ui
     AEG_TRY(load_part(w, m, m->weight, row, first, n, &out->weight, err));
     if (scales == 0)
         return AEGIS_OK;
+    if (m->type.kind == AEG_W_F8) {
+        AEG_TRY(check_f8_codes(m, first, n, out->weight, err));
+        return load_f8_scales(w, m, first, n, &out->scales, err);
+    }
     AEG_TRY(load_part(w, m, m->scales, scales, first, n, &out->scales, err));
     return load_part(w, m, m->biases, scales, first, n, &out->biases, err);
 }
@@ -107,7 +172,7 @@ static aegis_status pad_to(aeg_pack_writer *w, uint64_t at, aegis_error *err)
 /* Rows that fit the window at once; those that are gathered are there twice. */
 static uint64_t window_rows(const aeg_pack_writer *w, const aeg_source_matrix *m)
 {
-    const size_t slack = 3 * 3 * AEG_RAW_ALIGN, row = aeg_plan_row_bytes(m->type, m->n_cols);
+    const size_t slack = 3 * 3 * AEG_RAW_ALIGN + w->plan->scale_room, row = aeg_plan_row_bytes(m->type, m->n_cols);
     return (w->window_bytes - slack) / row / (m->order.n_segments > 0 ? 2 : 1);
 }
 
@@ -153,11 +218,6 @@ static aegis_status write_matrix(aeg_pack_writer *w, const aeg_plan_tensor *t, a
         AEG_TRY(advance(w, n * aeg_plan_row_bytes(m->type, m->n_cols), err));
     }
     return AEGIS_OK;
-}
-
-static uint32_t dtype_kind(const aeg_tensor *t)
-{
-    return t->dtype == AEG_DT_BF16 ? AEG_W_BF16 : t->dtype == AEG_DT_F16 ? AEG_W_F16 : AEG_W_F32;
 }
 
 /* Rounded once. The model computes exp(A_log) again: -value to within |A_log| * 2^-24, and |A_log| is below 10. */
@@ -288,7 +348,7 @@ static aegis_status write_layer(aeg_pack_writer *w, uint32_t layer, aegis_error 
     aeg_plan_layer *l = &w->plan->layers[layer];
     const size_t expert_bytes = 2 * h->expert_width * aeg_plan_row_bytes(l->gate_up_in, h->hidden_size) +
                                 h->hidden_size * aeg_plan_row_bytes(l->down_in, h->expert_width);
-    const size_t slack = 9 * 2 * AEG_RAW_ALIGN; /* three matrices of three tensors */
+    const size_t slack = 9 * 2 * AEG_RAW_ALIGN + w->plan->scale_room; /* three matrices of three tensors */
     uint32_t step = 1;
     if (l->stacked)
         step = (uint32_t)AEG_MIN((w->window_bytes - slack) / expert_bytes, (size_t)h->n_experts);

@@ -100,7 +100,11 @@ static const struct {
     { "\"dtype\": \"float32\"", "\"quantization\": {\"mode\": \"mxfp4\"}", "'mode' is 'mxfp4'" },
     { "\"dtype\": \"float32\"", "\"quantization\": {\"bits\": 7}", "7 bits" },
     { "\"dtype\": \"float32\"", "\"quantization\": {\"a.b\": {\"group_size\": 16}}", "a.b" },
-    { "\"dtype\": \"float32\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}", "quant_method 'fp8'" },
+    { "\"dtype\": \"float32\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}", "'weight_block_size' is missing" },
+    { "\"dtype\": \"float32\"", "\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 64]}",
+      "number 1 of 'weight_block_size' is 64" },
+    { "\"dtype\": \"float32\"", "\"quantization_config\": {\"quant_method\": \"fp8\", \"fmt\": \"e5m2\"}", "'fmt' is 'e5m2'" },
+    { "\"dtype\": \"float32\"", "\"quantization_config\": {\"quant_method\": \"gptq\"}", "quant_method 'gptq'" },
     { "{", "", "JSON" },
 };
 

@@ -9,6 +9,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/half.h"
+#include "format/names.h"
 #include "pack/block.h"
 #include "pack/quant.h"
 
@@ -210,7 +211,7 @@ static void blocks_are_moved_and_missing_rows_are_zero(void **state)
     (void)state;
     block_case *c = malloc(sizeof *c);
     uint8_t *got = malloc(1 << 18);
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         const uint32_t n_rows = 1 + (uint32_t)t_below(AEG_ROWS);
         fill_blocks(c, kind, MAX_COLS);
         const size_t bytes = aeg_block_bytes(c->rows.type, MAX_COLS), row_bytes = aeg_rows_weight_bytes(c->rows.type, MAX_COLS);
@@ -246,7 +247,7 @@ static void blocks_become_affine_by_their_values(void **state)
     const aeg_weight_type out = { .kind = AEG_W_AFFINE, .bits = 4, .group = 64, .scale_kind = AEG_W_F16 };
     block_case *c = malloc(sizeof *c);
     uint8_t *got = malloc(1 << 18), *want = malloc(1 << 18);
-    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_N_WEIGHT_KINDS; kind++) {
+    for (uint8_t kind = AEG_W_Q8_0; kind < AEG_W_BLOCKS_END; kind++) {
         float w[2][512];
         const uint32_t cols = aeg_block_shape_of(kind).cols == 32 ? COLS : 512;
         fill_blocks(c, kind, cols);
@@ -265,9 +266,40 @@ static void blocks_become_affine_by_their_values(void **state)
     free(c);
 }
 
+/* Known codes, and a 130 x 130 matrix, whose last block of 2 x 2 has a scale of its own. */
+static void f8_codes_have_the_known_values(void **state)
+{
+    enum { SIDE = 130 };
+    static const struct { uint8_t code; float value; } known[] = {
+        { 0x00, 0 }, { 0x01, 0.001953125f }, { 0x07, 0.013671875f }, { 0x08, 0.015625f }, { 0x38, 1 }, { 0x3f, 1.875f },
+        { 0x45, 3.25f }, { 0x7e, 448 }, { 0xb8, -1 }, { 0xfe, -448 } };
+    static uint8_t codes[SIDE * SIDE], scale_bytes[2 * SIDE * sizeof(float)];
+    const aeg_tensor weight = { .dims = { SIDE, SIDE }, .rank = 2 };
+    const aeg_source_matrix m = { .weight = &weight, .n_rows = SIDE, .n_cols = SIDE };
+    const float tensor[2][2] = { { 1, 2 }, { 4, 0.5f } };
+    float out[SIDE];
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_true(aeg_f8_value(1, known[i].code) == known[i].value);
+    assert_true(signbit(aeg_f8_value(1, 0x80)) && aeg_f8_value(1, 0x80) == 0);
+    memset(codes, 0x45, sizeof codes);
+    for (uint32_t r = 0; r < SIDE; r++)
+        memcpy(scale_bytes + r * sizeof tensor[0], tensor[aeg_source_scale_row(&m, r)], sizeof tensor[0]);
+    const aeg_rows rows = { .type = { .kind = AEG_W_F8 }, .n_cols = SIDE, .weight = codes, .scales = scale_bytes };
+    assert_int_equal(aeg_rows_bytes(rows.type, SIDE), SIDE + 2 * sizeof(float));
+    for (uint32_t r = 0; r < SIDE; r++) {
+        const aeg_rows row = aeg_rows_at(&rows, r);
+        aeg_rows_floats(&row, 0, SIDE, out);
+        for (uint32_t c = 0; c < SIDE; c++)
+            assert_true(out[c] == 3.25f * tensor[r / 128][c / 128]);
+    }
+    assert_true(out[129] == 1.625f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(f8_codes_have_the_known_values),
         cmocka_unit_test(quantising_is_that_of_mlx),
         cmocka_unit_test(odd_groups),
         cmocka_unit_test(moving_equals_the_slow_way),
