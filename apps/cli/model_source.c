@@ -119,7 +119,7 @@ static aegis_status make_key(char key[AEG_SOURCE_KEY], const aeg_cli *cli, const
     else
         AEG_TRY(hash_folder(source, &hash, &n_weights, err));
     if (n_weights == 0 && aeg_is_directory(source))
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no *.safetensors)",
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no *.safetensors); of a GGUF model name the file",
                         cli->model);
     if (cli->tokenizer != NULL)
         AEG_TRY(hash_folder(cli->tokenizer, &hash, &unused, err));

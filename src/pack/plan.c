@@ -44,6 +44,14 @@ static aeg_weight_type kept_type(aeg_weight_type in, uint32_t n_cols)
     return n_cols % AEG_F8_COLS == 0 ? in : as_f32(in);
 }
 
+/* Left as it is whatever bits are named: what small errors change most, and what decides in a file whose maker left it in f32. */
+static bool stays(const aeg_plan *p, aeg_part part, aeg_weight_type in)
+{
+    const bool decides = part == AEG_PART_ROUTER || part == AEG_PART_SHARED_GATE;
+    return aeg_part_delicate(part) || (p->names.quantised && decides && in.kind == AEG_W_F32);
+}
+
+/* Block types are changed only where that makes rows smaller: more room for numbers rounded already would cost both. */
 static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, uint32_t n_cols, int requested, bool router)
 {
     const bool affine = in.kind == AEG_W_AFFINE, codes = aeg_weight_reads_codes(in);
@@ -52,9 +60,11 @@ static aeg_weight_type target_type(const aeg_plan *p, aeg_weight_type in, uint32
     const int bits = router ? ROUTER_BITS : requested == AEGIS_BITS_DEFAULT ? DEFAULT_BITS : requested;
     if (affine && in.bits == bits)
         return in;
-    return (aeg_weight_type){ .kind = AEG_W_AFFINE, .bits = (uint8_t)bits,
-                              .scale_kind = affine ? in.scale_kind : in.kind > AEG_W_BF16 ? AEG_W_F16 : in.kind,
-                              .group = affine ? in.group : n_cols % DEFAULT_GROUP == 0 ? DEFAULT_GROUP : NARROW_GROUP };
+    const aeg_weight_type out = { .kind = AEG_W_AFFINE, .bits = (uint8_t)bits,
+                                  .scale_kind = affine ? in.scale_kind : in.kind > AEG_W_BF16 ? AEG_W_F16 : in.kind,
+                                  .group = affine ? in.group : n_cols % DEFAULT_GROUP == 0 ? DEFAULT_GROUP : NARROW_GROUP };
+    const bool blocks = codes && !affine;
+    return blocks && aeg_plan_row_bytes(out, n_cols) >= aeg_plan_row_bytes(in, n_cols) ? in : out;
 }
 
 static aegis_status check_width(const aeg_source_matrix *m, aeg_weight_type out, aegis_error *err)
@@ -112,7 +122,7 @@ static aegis_status plan_tensor(aeg_plan *p, aeg_plan_tensor *t, int dense_bits,
         AEG_TRY(need_transposed(p, t, err));
     const aeg_weight_type in = t->matrix.transposed ? aeg_transposed_type(t->matrix.type) : t->matrix.type;
     t->out = target_type(p, in, e->n_cols, dense_bits, is_sensitive(e->part));
-    if (aeg_part_delicate(e->part))
+    if (stays(p, e->part, in))
         t->out = kept_type(in, e->n_cols);
     AEG_TRY(check_width(&t->matrix, t->out, err));
     t->bytes = aeg_matrix_bytes(t->out, e->n_rows, e->n_cols);
