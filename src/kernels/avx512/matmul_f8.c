@@ -3,7 +3,7 @@
 #include "kernels/avx512/blocks.h"
 #include "kernels/register.h"
 
-enum { F8_BLOCKS = 4, F8_TOKENS = 8 };
+enum { F8_BLOCKS = 8, F8_TOKENS = 8 };
 
 /* Sign-extended and shifted, the sign stands at bit 15 and once more at 14, which is taken away: a binary16. */
 AEG_INLINE void f8_codes(const uint8_t *p, fvec *out)
