@@ -214,15 +214,15 @@ static aegis_status pack_first_use(const aeg_cli *cli, const char *source, const
     return status;
 }
 
-static bool is_gguf(const char *path)
+static aegis_status check_gguf(const char *path, aegis_error *err)
 {
     char magic[4] = "";
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", path);
     const bool is = read(fd, magic, sizeof magic) == sizeof magic && memcmp(magic, "GGUF", sizeof magic) == 0;
     close(fd);
-    return is;
+    return is ? AEGIS_OK : aeg_fail(err, AEGIS_E_MODEL, "%s is a file but no GGUF file; expected a store, a model folder or a GGUF file", path);
 }
 
 /* Of a file only its folder is resolved: download caches have links there, and the parts of a split set go by the names
@@ -249,8 +249,8 @@ aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *er
     struct stat st;
     if (stat(model, &st) != 0)
         return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
-    if (S_ISREG(st.st_mode) && !is_gguf(model))
-        return aeg_fail(err, AEGIS_E_MODEL, "%s is a file but no GGUF file; expected a store, a model folder or a GGUF file", model);
+    if (S_ISREG(st.st_mode))
+        AEG_TRY(check_gguf(model, err));
     if (aeg_source_is_store(model)) {
         if (snprintf(store, AEG_PATH_MAX, "%s", model) >= AEG_PATH_MAX)
             return aeg_fail(err, AEGIS_E_USAGE, "path of the model is longer than %d bytes", AEG_PATH_MAX - 1);

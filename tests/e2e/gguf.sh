@@ -42,6 +42,11 @@ silent
 printf 'no model' > text.gguf
 expect 4 "no GGUF file at all" $AEGIS run text.gguf -p hi
 says "no GGUF file"
+chmod 0 text.gguf
+if [ ! -r text.gguf ]; then # root reads everything
+    expect 4 "a file that may not be read" $AEGIS run text.gguf -p hi
+    says "Permission denied"
+fi
 python3 - <<'END'
 import struct
 def text(s):
