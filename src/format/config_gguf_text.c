@@ -19,8 +19,9 @@ static void add_eos(aeg_hparams *h, int64_t id)
  * models says, or would begin somebody else's turn. */
 static bool ends_answer(aeg_gguf_text t, const char *family)
 {
+    static const char deepseek_end[] = "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"; /* cut so that e is no hex digit */
     static const char *const endings[] = { "<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|EOT|>",
-                                           "<end_of_turn>", "[EOS]", "[EOT]", "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>" };
+                                           "<end_of_turn>", "[EOS]", "[EOT]", deepseek_end };
     static const char *const xing[] = { "<_end>", "<_start>", "<_pad>", "<_user>", "<_bot>", "<_system>", "<tool_response>",
                                         "</tool_response>" };
     for (size_t i = 0; i < AEG_ARRAY_LEN(endings); i++)

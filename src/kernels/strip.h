@@ -13,9 +13,12 @@
 /* Full unrolling of loops whose bounds are constants after inlining: the accumulators must become registers. */
 #if defined(__clang__)
 #define AEG_UNROLL _Pragma("unroll")
+#define AEG_UNROLL_KNOWN
 #else
 #define AEG_UNROLL _Pragma("GCC unroll 16")
+#define AEG_UNROLL_KNOWN AEG_UNROLL
 #endif
+/* AEG_UNROLL_KNOWN: where a body is also compiled for a bound that is not known then, which clang's pragma reports as a failure. */
 
 typedef struct {
     uint32_t n;                    /* tokens, 1..AEG_STRIP                                  */

@@ -125,7 +125,7 @@ static void every_tensor_has_the_known_values(void **state)
     T_OK(aeg_gguf_open(&g, DATA ".gguf", &memory, &err), &err);
     json_object_foreach(json_object_get(root, "tensors"), name, o) {
         const aeg_tensor *t = aeg_source_find(&g.source, name);
-        aeg_weight_type type;
+        aeg_weight_type type = { 0 };
         uint8_t *source;
         T_CHECK(t != NULL && t->rank == 2 && aeg_dtype_weight_type(t->dtype, &type));
         decode(&g, t, type, &source);

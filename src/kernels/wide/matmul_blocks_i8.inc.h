@@ -13,7 +13,9 @@ AEG_INLINE fvec b_add(const uint32_t kind, const uint32_t fixed, fvec y, const b
     const float d = x->d[m][col / AEG_PLANE_COLS];
     const int32_t *sums = x->sums[m] + col / AEG_SUM_COLS;
     const int8_t *q = x->q8[m] + col;
-    AEG_UNROLL for (uint32_t h = 0; h < AEG_PLANE_COLS / s.sub; h++) {
+    AEG_UNROLL for (uint32_t h = 0; h < AEG_MAX_SUBS; h++) {
+        if (h * s.sub >= AEG_PLANE_COLS)
+            break;
         const vec dot = b_dot(kind, fixed, source, u, q, sums, h * s.sub / 4, s.sub / 4);
         y = f_fma(f_mul(scale[h], f_set(d)), f_from(dot), y);
         if (s.bias)
@@ -32,7 +34,7 @@ AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t fixed, uint32
     fvec y[AEG_STRIP][PARTS], scale[AEG_MAX_SUBS], bias[AEG_MAX_SUBS];
     vec u[N_OPERANDS];
 
-    AEG_UNROLL for (uint32_t m = 0; m < n; m++)
+    AEG_UNROLL_KNOWN for (uint32_t m = 0; m < n; m++)
         AEG_UNROLL for (uint32_t p = 0; p < PARTS; p++) y[m][p] = f_set(0.0f);
     for (size_t col = 0; col < w->n_cols; tile += aeg_block_tile_bytes(s)) {
         const uint8_t *codes = tile + s.header;
@@ -40,17 +42,19 @@ AEG_INLINE void b_row_block_i8(const uint32_t kind, const uint32_t fixed, uint32
             if (PREFETCH_ONE || fixed != 1)
                 aeg_prefetch(codes, s.piece);
             AEG_UNROLL for (uint32_t p = 0; p < PARTS; p++) {
-                AEG_UNROLL for (uint32_t h = 0; h < AEG_PLANE_COLS / s.sub; h++) {
+                AEG_UNROLL for (uint32_t h = 0; h < AEG_MAX_SUBS; h++) {
+                    if (h * s.sub >= AEG_PLANE_COLS)
+                        break;
                     scale[h] = b_scale(kind, tile, codes, k, h, p);
                     bias[h] = b_bias(kind, tile, k, h, p);
                 }
                 const b_source source = { codes, p };
                 b_operands(kind, fixed, codes, p, u);
-                AEG_UNROLL for (uint32_t m = 0; m < n; m++) y[m][p] = b_add(kind, fixed, y[m][p], &source, u, scale, bias, x, m0 + m, col);
+                AEG_UNROLL_KNOWN for (uint32_t m = 0; m < n; m++) y[m][p] = b_add(kind, fixed, y[m][p], &source, u, scale, bias, x, m0 + m, col);
             }
         }
     }
-    AEG_UNROLL for (uint32_t m = 0; m < n; m++) b_store(x->y[m0 + m], w, block, y[m]);
+    AEG_UNROLL_KNOWN for (uint32_t m = 0; m < n; m++) b_store(x->y[m0 + m], w, block, y[m]);
 }
 
 /* Two bodies per type: one token, and as many as the strip has. For levels with few registers. */
