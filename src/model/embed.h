@@ -29,7 +29,8 @@ typedef struct {
 void aeg_embed_room_init(aeg_embed_room *room, aeg_arena *arena, const aeg_store_embed *table, uint32_t chunk);
 
 /* x [n][n_cols] f32: rows of tokens[n], n <= chunk, each below n_rows. `streamer` may be NULL if nothing else is read
- * through `io`. AEGIS_E_IO names the token; none of these reads is in flight afterwards. */
+ * through `io`. AEGIS_E_IO names the token; none of these reads is in flight afterwards, unless
+ * waiting for the queue itself failed: then the queue is of no further use. */
 aegis_status aeg_embed_read(aeg_embed_room *room, aeg_io *io, aeg_streamer *streamer, const uint32_t *tokens, uint32_t n,
                             float *x, aegis_error *err);
 
