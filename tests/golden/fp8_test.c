@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fp8_test MAKE_FP8 MODELS_DIR WORK_DIR - models with FP8 projections (tests/support/make_fp8.c) give the very logits of the same
  * values as f32, with default activations, and what is wrong with one is said. Families: one tensor per expert and partial
- * blocks; kv_b_proj, which is split and transposed; rows woven by key head. */
+ * blocks; kv_b_proj, which is split and transposed; rows woven by key head. MAKE_FP8 is a command of one or more words: an
+ * emulator may have to run the maker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void run(const char *command)
 static void make(const char *model, const char *broken)
 {
     char command[4 * TEXT];
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s' && '%s' '%s/%s' '%s/fp8' '%s/values' %s", work, work, make_fp8, models,
+    snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s' && %s '%s/%s' '%s/fp8' '%s/values' %s", work, work, make_fp8, models,
              model, work, work, broken);
     run(command);
 }

@@ -14,6 +14,8 @@ void gw_raw(gw *w, const void *data, size_t n)
         w->p = realloc(w->p, w->room);
         T_CHECK(w->p != NULL);
     }
+    if (n == 0)
+        return; /* nothing may have been allocated yet, and memcpy takes no null pointer even then */
     if (data != NULL)
         memcpy(w->p + w->n, data, n);
     else

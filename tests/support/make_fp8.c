@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "support/t.h"
 #include "support/t_tensors.h"
 
@@ -146,7 +146,8 @@ static void put_all(writer *fp8, writer *values, const t_tensors *model)
 static void open_out(writer *w, const char *folder)
 {
     char path[PATH_MAX_TEXT];
-    mkdir(folder, 0755);
+    aegis_error err;
+    T_OK(aeg_make_dirs(folder, &err), &err);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     *w = (writer){ .f = fopen(path, "wb"), .header = malloc(HEADER_ROOM) };
     T_CHECK(w->f != NULL && w->header != NULL);

@@ -57,7 +57,7 @@ static void open_world(world *w, aeg_io_kind kind, uint32_t n_cols, uint32_t chu
     const aeg_io_config io = { .kind = kind, .depth = depth, .n_files = 3, .paths = { embed, embed, case_path() },
                                .sim_latency_s = 20e-6, .fault = watch_reads, .fault_ctx = w };
     aegis_error err;
-    w->arena = t_arena(4 << 20);
+    w->arena = t_arena(64 << 20); /* the readers' stacks are 2 MiB each under sanitizers */
     w->slots = t_arena(CASE_EXPERTS * CASE_RECORD);
     T_OK(aeg_io_open(&w->io, &w->arena, &io, &err), &err);
     const aeg_streamer_config streamer = { .store = &w->store, .io = w->io, .file = AEG_FILE_EXPERTS, .n_slots = CASE_EXPERTS,
