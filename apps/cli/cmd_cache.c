@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "commands.h"
 #include "model_source.h"
 #include "ui.h"
@@ -92,11 +93,12 @@ static aegis_status cache_ls(const aeg_cli *cli, const char *folder, aegis_error
     if (cli->json)
         return aeg_ui_print_json(json_pack("{s:s, s:o}", "folder", folder, "stores", stores), err);
     json_array_foreach(stores, i, store) {
-        char size[AEG_SIZE_TEXT];
+        char size[AEG_SIZE_TEXT], shown[AEG_PATH_MAX];
         const char *source = json_string_value(json_object_get(store, "source"));
+        aeg_utf8_show(shown, sizeof shown, source != NULL ? source : "?");
         printf("%-40s %10s  %s  %s\n", json_string_value(json_object_get(store, "key")),
                aeg_size_format(size, (uint64_t)json_integer_value(json_object_get(store, "bytes"))),
-               json_string_value(json_object_get(store, "packed")), source != NULL ? source : "?");
+               json_string_value(json_object_get(store, "packed")), shown);
     }
     if (json_array_size(stores) == 0)
         aeg_ui_say("no packed models in %s", folder);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 static struct {
     bool out_terminal, err_terminal, color, verbose;
@@ -47,23 +48,14 @@ void aeg_ui_init(const aeg_cli *cli)
     aeg_log_set_sink(notice, NULL);
 }
 
-/* C0 and DEL, except line end and tab. Continuation bytes of UTF-8 are never in this range. */
-static bool is_control(char c)
-{
-    return ((unsigned char)c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-}
-
 void aeg_ui_say(const char *fmt, ...)
 {
-    char line[AEGIS_ERROR_MAX + 64] = "aegis: ";
+    char text[AEGIS_ERROR_MAX + 64], line[sizeof text + 64] = "aegis: ";
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line + 7, sizeof line - 8, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    size_t n = strlen(line);
-    for (size_t i = 0; i < n; i++)
-        if (is_control(line[i]))
-            line[i] = '?';
+    size_t n = 7 + aeg_utf8_show(line + 7, sizeof line - 8, text);
     line[n++] = '\n';
     if (ui.out_terminal)
         fflush(stdout);
@@ -80,15 +72,27 @@ aegis_status aeg_ui_flush(aegis_error *err)
     return AEGIS_OK;
 }
 
+/* Bytes of the control character at s[0..n), 0 if there is none: C0 and DEL except line end and tab, and C1 as UTF-8 has it
+ * (C2 80 to C2 9F). */
+static size_t control_bytes(const char *s, size_t n)
+{
+    const unsigned char c = (unsigned char)s[0], next = n > 1 ? (unsigned char)s[1] : 0;
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+        return 1;
+    return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
 aegis_status aeg_ui_write(const char *bytes, size_t n, aegis_error *err)
 {
     size_t from = 0;
     for (size_t i = 0; ui.out_terminal && i < n; i++) {
-        if (!is_control(bytes[i]))
+        const size_t length = control_bytes(bytes + i, n - i);
+        if (length == 0)
             continue;
         fwrite(bytes + from, 1, i - from, stdout);
         fputc('?', stdout);
-        from = i + 1;
+        from = i + length;
+        i = from - 1;
     }
     fwrite(bytes + from, 1, n - from, stdout);
     return aeg_ui_flush(err);

@@ -18,7 +18,7 @@ bool aeg_ui_stdout_is_terminal(void);
 bool aeg_ui_stderr_is_terminal(void);
 bool aeg_ui_color(void);   /* of standard output */
 
-/* "aegis: <text>" and a line end on standard error; control characters are replaced. */
+/* "aegis: <text>" and a line end on standard error; what could steer the terminal is shown as \xNN (base/utf8.h). */
 void aeg_ui_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Answer bytes to standard output, at once. On a terminal, control characters other than line end and tab are

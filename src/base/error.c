@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 int aegis_exit_code(aegis_status status)
 {
     switch (status) {
@@ -22,11 +24,20 @@ int aegis_exit_code(aegis_status status)
     return 1;
 }
 
+/* What `fmt` makes, with nothing in it that a file could have written for the terminal: names and strings of files are
+ * quoted in most messages, so this is the place where all of them pass. */
+static void put_message(aegis_error *err, const char *fmt, va_list ap)
+{
+    char raw[AEGIS_ERROR_MAX];
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    aeg_utf8_show(err->message, sizeof err->message, raw);
+}
+
 static void fill(aegis_error *err, aegis_status status, int os_code, const char *fmt, va_list ap)
 {
     err->status = status;
     err->os_code = os_code;
-    vsnprintf(err->message, sizeof err->message, fmt, ap);
+    put_message(err, fmt, ap);
     if (os_code != 0) {
         const size_t n = strlen(err->message);
         char text[128];
@@ -67,7 +78,7 @@ aegis_status aeg_wrap(aegis_error *err, aegis_status status, const char *fmt, ..
     memcpy(inner, err->message, sizeof inner);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, ap);
+    put_message(err, fmt, ap);
     va_end(ap);
     const size_t n = strlen(err->message);
     snprintf(err->message + n, sizeof err->message - n, ": %s", inner);

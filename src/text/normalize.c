@@ -4,7 +4,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 enum { MAX_DECOMPOSED = 32 }; /* the longest is 18, of U+FDFA under NFKC */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer_added.h"
 
+#include "base/utf8.h"
 #include "text/normalize.h"
-#include "text/utf8.h"
 
 typedef struct {
     const uint8_t *text;

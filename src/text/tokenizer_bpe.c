@@ -2,7 +2,7 @@
 #include "text/tokenizer_bpe.h"
 
 #include "base/checked.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 static uint32_t byte_id(const aeg_token_table *t, uint8_t byte)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/tokenizer_open.h"
-#include "text/utf8.h"
 
 void aeg_detok_init(aeg_detok *d, const aeg_tokenizer *tok, bool skip_special)
 {

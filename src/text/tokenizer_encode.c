@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "text/tokenizer_bpe.h"
 #include "text/tokenizer_open.h"
-#include "text/utf8.h"
 
 typedef struct {
     const aeg_tokenizer *tok;

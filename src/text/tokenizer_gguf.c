@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "text/tokenizer_pre.h"
 #include "text/tokenizer_score.h"
-#include "text/utf8.h"
 
 #define KEY "tokenizer.ggml."
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "text/normalize.h"
 #include "text/tokenizer_hf.h"
-#include "text/utf8.h"
 
 enum {
     MAX_HOLES = 1 << 16,                     /* unused ids; public files have at most a few hundred        */

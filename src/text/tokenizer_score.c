@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "text/tokenizer_gguf.h"
-#include "text/utf8.h"
 
 bool aeg_score_registered(const uint8_t *text, size_t n)
 {

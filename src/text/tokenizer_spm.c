@@ -6,9 +6,9 @@
 
 #include "base/checked.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/tokenizer_gguf.h"
 #include "text/tokenizer_score.h"
-#include "text/utf8.h"
 
 #define PATH "tokenizer.model"
 #define CONFIG "tokenizer_config.json"

@@ -10,9 +10,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -3,11 +3,13 @@
 #include "support/t.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/utf8.h"
 
 static void the_peak_follows_what_is_touched(void **state)
 {
@@ -78,6 +80,36 @@ static void a_long_error_is_cut_not_overrun(void **state)
         assert_int_equal(box.guard[i], 'G');
 }
 
+/* Names and strings of a file are quoted in messages: they must not steer the terminal nor look like lines of ours. */
+static void an_error_shows_what_a_file_says_as_text(void **state)
+{
+    (void)state;
+    const struct { const char *in, *out; } cases[] = {
+        { "naïve 日本 🙂", "naïve 日本 🙂" },
+        { "\x1b[31mred\x07", "\\x1b[31mred\\x07" },
+        { "two\nlines\tand\r\x7f", "two\\x0alines\\x09and\\x0d\\x7f" },
+        { "\xc2\x9b" "31m", "\\xc2\\x9b31m" },               /* C1: CSI in one character */
+        { "\x9b\xff half \xe6\x97", "\\x9b\\xff half \\xe6\\x97" }, /* no UTF-8 */
+        { "\\x1b", "\\x1b" },
+    };
+    for (size_t i = 0; i < AEG_ARRAY_LEN(cases); i++) {
+        aegis_error err;
+        char text[AEGIS_ERROR_MAX], want[AEGIS_ERROR_MAX];
+        aeg_fail(&err, AEGIS_E_MODEL, "%s", cases[i].in);
+        assert_string_equal(err.message, cases[i].out);
+        aeg_wrap(&err, AEGIS_E_MODEL, "%s", cases[i].in);
+        snprintf(want, sizeof want, "%s: %s", cases[i].out, cases[i].out);
+        assert_string_equal(err.message, want);
+        aeg_utf8_show(text, sizeof text, want);
+        assert_string_equal(text, want);
+    }
+    char small[6];
+    assert_int_equal(aeg_utf8_show(small, sizeof small, "a\xff\xff"), 5);
+    assert_string_equal(small, "a\\xff"); /* no half of an escape, */
+    assert_int_equal(aeg_utf8_show(small, sizeof small, "abc日本"), 3);
+    assert_string_equal(small, "abc"); /* nor of a character */
+}
+
 static void each_status_has_its_exit_code(void **state)
 {
     (void)state;
@@ -120,6 +152,7 @@ int main(void)
         cmocka_unit_test(the_machine_has_memory),
         cmocka_unit_test(an_error_reads_from_general_to_particular),
         cmocka_unit_test(a_long_error_is_cut_not_overrun),
+        cmocka_unit_test(an_error_shows_what_a_file_says_as_text),
         cmocka_unit_test(each_status_has_its_exit_code),
         cmocka_unit_test(the_log_goes_where_the_program_says),
     };

@@ -2,10 +2,10 @@
 /* UTF-8, normal forms and pre-tokenizer patterns, without a vocabulary. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "support/t.h"
 #include "text/normalize.h"
 #include "text/pretokenize.h"
-#include "text/utf8.h"
 
 static aegis_error err;
 

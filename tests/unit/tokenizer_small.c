@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 static char buffer[64 << 10];
 

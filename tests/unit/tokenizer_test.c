@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "support/t.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_bpe.h"
-#include "text/utf8.h"
 
 static aegis_error err;
 static aeg_memory memory = { .name = "tokenizer" };

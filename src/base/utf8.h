@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/utf8.h - strict UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
+/* base/utf8.h - strict UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
  *
  * Broken text is repaired as Unicode recommends (and Python and Rust do): each maximal broken
  * part becomes one U+FFFD. Thread: any.
  */
-#ifndef AEG_TEXT_UTF8_H
-#define AEG_TEXT_UTF8_H
+#ifndef AEG_BASE_UTF8_H
+#define AEG_BASE_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +25,11 @@ size_t aeg_utf8_valid(const uint8_t *s, size_t n);
 
 /* Repair n bytes into `out` (room for 3 n); returns the bytes written. */
 size_t aeg_utf8_repair(uint8_t *out, const uint8_t *s, size_t n);
+
+/* A text for people's eyes into out[room], room >= 1, cut to fit and ended by a NUL; returns its bytes. Bytes from a file
+ * must not steer the terminal or look like lines of ours: control characters (C0, DEL, C1; line ends and tabs too) and bytes
+ * that are no UTF-8 become \xNN. Shown again it stays the same. */
+size_t aeg_utf8_show(char *out, size_t room, const char *text);
 
 /* Write one scalar value (1 to 4 bytes); returns the bytes written. */
 uint32_t aeg_utf8_put(uint8_t *out, uint32_t code);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/utf8.h"
+#include "base/utf8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 aeg_utf8_kind aeg_utf8_step(const uint8_t *s, size_t n, uint32_t *code, uint32_t *length)
@@ -75,6 +76,33 @@ size_t aeg_utf8_repair(uint8_t *out, const uint8_t *s, size_t n)
         }
         i += length;
     }
+    return written;
+}
+
+static bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
+
+size_t aeg_utf8_show(char *out, size_t room, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    const uint8_t *s = (const uint8_t *)text;
+    size_t written = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        uint32_t code, length;
+        const bool plain = aeg_utf8_step(s, left, &code, &length) == AEG_UTF8_OK && !is_control(code);
+        if (room - written <= (plain ? length : 4 * length))
+            break;
+        for (uint32_t i = 0; i < length; i++) {
+            if (plain) {
+                out[written++] = (char)s[i];
+                continue;
+            }
+            memcpy(out + written, (const char[]){ '\\', 'x', hex[s[i] >> 4], hex[s[i] & 15] }, 4);
+            written += 4;
+        }
+        s += length;
+        left -= length;
+    }
+    out[written] = '\0';
     return written;
 }
 
