@@ -30,12 +30,25 @@ static aegis_status packer_memory(const aeg_cli *cli, uint64_t *out, aegis_error
     return AEGIS_OK;
 }
 
-aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err)
+typedef struct {
+    const char *model, *store;
+} first_use_note;
+
+static void say_first_use(void *ctx, uint64_t store_bytes)
+{
+    const first_use_note *note = ctx;
+    char size[AEG_SIZE_TEXT];
+    aeg_ui_say("first use of %s: packing it into %s (%s)", note->model, note->store, aeg_size_format(size, store_bytes));
+}
+
+aegis_status aeg_pack_model(const aeg_cli *cli, const char *first_use, aegis_error *err)
 {
     aeg_progress progress;
+    first_use_note note = { .model = first_use, .store = cli->args[1] };
     aegis_pack_result result = { 0 };
     aegis_pack_options options = {
         .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer, .n_threads = cli->threads,
+        .begins = first_use != NULL ? say_first_use : NULL, .begins_ctx = &note,
         .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
     };
     AEG_TRY(packer_memory(cli, &options.memory_bytes, err));
@@ -59,3 +72,5 @@ aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err)
                result.seconds, aeg_size_format(peak, result.peak_memory_bytes));
     return AEGIS_OK;
 }
+
+aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err) { return aeg_pack_model(cli, NULL, err); }

@@ -205,7 +205,6 @@ static aegis_status pack_first_use(const aeg_cli *cli, const char *source, const
     AEG_TRY(aeg_source_lock(&lock, folder, key, true, err));
     aegis_status status = AEGIS_OK;
     if (!aeg_source_is_store(store)) { /* the other process may have packed it meanwhile */
-        aeg_ui_say("first use of %s: packing it into %s", cli->model, store);
         status = aeg_pack_child(cli, source, store, err);
         if (status == AEGIS_OK)
             status = note_source(folder, key, source, err);

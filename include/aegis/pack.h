@@ -21,6 +21,9 @@ typedef struct {
     const char *tokenizer_dir; /* where tokenizer.json etc. are, NULL: the source folder */
     uint64_t memory_bytes;  /* ceiling of the packer's own memory; 0: 300 MiB */
     uint32_t n_threads;     /* that change types; 0: one per processor, fewer in little memory. The bytes do not depend on it */
+    /* Once, when the source, the settings and the room are found right and writing begins; may be NULL */
+    void (*begins)(void *ctx, uint64_t store_bytes);
+    void *begins_ctx;
     void (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes); /* source bytes; may be NULL */
     void *progress_ctx;
     /* non-zero: stop soon, remove what was written, return AEGIS_E_CANCELLED; may be NULL */

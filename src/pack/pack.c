@@ -34,7 +34,7 @@ typedef struct {
     uint32_t n_threads;
     aeg_batch *batch;
     aeg_extras extras;
-    uint64_t store_bytes;
+    uint64_t needed, store_bytes; /* about; what it became */
 } packer;
 
 static aegis_status check_bits(int bits, const char *name, aegis_error *err)
@@ -137,10 +137,10 @@ static aegis_status prepare(packer *p, const char *dst, size_t *buffer, aegis_er
     AEG_TRY(share_memory(p, buffer, err));
     if (p->tokenizer_dir == NULL && !aeg_plan_is_gguf(&p->plan))
         p->tokenizer_dir = p->src;
-    uint64_t needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir, &p->plan.gguf);
+    p->needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir, &p->plan.gguf);
     for (int f = 0; f < AEG_N_FILES; f++)
-        needed += p->plan.file_bytes[f];
-    AEG_TRY(aeg_folder_space(&p->folder, needed, err));
+        p->needed += p->plan.file_bytes[f];
+    AEG_TRY(aeg_folder_space(&p->folder, p->needed, err));
     AEG_TRY(aeg_folder_begin(&p->folder, err));
     return write_extras(p, err);
 }
@@ -165,6 +165,8 @@ static aegis_status run(packer *p, const char *dst, aegis_error *err)
     p->memory.ceiling = p->ceiling;
     p->memory.peak = p->memory.in_use;
     AEG_TRY(open_sink(p, buffer, err));
+    if (p->options->begins != NULL)
+        p->options->begins(p->options->begins_ctx, p->needed);
     AEG_TRY(write_files(p, err));
     p->peak = AEG_MAX(p->peak, p->memory.peak);
     return aeg_folder_finish(&p->folder, err);
