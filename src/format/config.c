@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/config.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,22 @@ static const struct {
     { "xing4_0", "xing4_0", aeg_config_xing4 },
 };
 
+/* Under any of the names that published models use; in the model's own members or its text model's. */
+static bool has_experts(const json_t *root)
+{
+    static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts" };
+    const json_t *text = json_object_get(root, "text_config");
+    for (size_t i = 0; i < AEG_ARRAY_LEN(counts); i++) {
+        const json_t *n = json_object_get(text, counts[i]);
+        if (n == NULL)
+            n = json_object_get(root, counts[i]);
+        /* some models give one for each layer */
+        if (json_integer_value(n) > 0 || json_array_size(n) > 0)
+            return true;
+    }
+    return false;
+}
+
 static aegis_status unsupported(const json_t *root, const char *type, aegis_error *err)
 {
     char list[256];
@@ -34,6 +51,10 @@ static aegis_status unsupported(const json_t *root, const char *type, aegis_erro
     list[0] = '\0';
     for (size_t i = 0; i < AEG_ARRAY_LEN(models) && n < sizeof list; i++)
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : ", ", models[i].model_type);
+    if (type != NULL && !has_experts(root))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: model_type '%.60s' (architecture '%.80s') without experts (a dense model); aegis "
+                        "runs Mixture-of-Experts models only, in this version %s", AEG_CONFIG_PATH, type,
+                        architecture == NULL ? "not given" : architecture, list);
     return aeg_fail(err, AEGIS_E_MODEL, "%s: model_type '%.60s' (architecture '%.80s') is not supported; this version runs %s",
                     AEG_CONFIG_PATH, type == NULL ? "missing" : type, architecture == NULL ? "not given" : architecture, list);
 }

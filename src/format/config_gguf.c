@@ -95,6 +95,19 @@ static const aeg_tensor *tensor_of(const reader *r, uint32_t layer, const char *
 
 /* --- what kind of file ------------------------------------------------------------------------------------------- */
 
+/* Another family, or no Mixture-of-Experts model at all. */
+static aegis_status unknown_architecture(const reader *r, aeg_gguf_text arch)
+{
+    const int n = (int)AEG_MIN(arch.n, (size_t)60);
+    uint32_t n_experts = 0;
+    AEG_TRY(count(r, "expert_count", INT32_MAX, &n_experts, NULL));
+    if (n_experts == 0)
+        return aeg_fail(r->err, AEGIS_E_MODEL, "%s: architecture '%.*s' without experts (a dense model); aegis runs "
+                        "Mixture-of-Experts models only, in this version of the families %s", r->path, n, arch.p, aeg_family_list);
+    return aeg_fail(r->err, AEGIS_E_MODEL, "%s: architecture '%.*s' is not supported; this version runs %s", r->path, n, arch.p,
+                    aeg_family_list);
+}
+
 static aegis_status get_architecture(reader *r)
 {
     aeg_gguf_text arch = { 0 };
@@ -107,8 +120,7 @@ static aegis_status get_architecture(reader *r)
                         "model (pictures are not in this version)", r->path);
     snprintf(r->arch, sizeof r->arch, "%.*s", (int)AEG_MIN(arch.n, sizeof r->arch), arch.p);
     if (arch.n >= sizeof r->arch || !aeg_family_known(r->arch))
-        return aeg_fail(r->err, AEGIS_E_MODEL, "%s: architecture '%.*s' is not supported; this version runs %s", r->path,
-                        (int)AEG_MIN(arch.n, (size_t)60), arch.p, aeg_family_list);
+        return unknown_architecture(r, arch);
     memcpy(r->h->family, r->arch, sizeof r->arch);
     return AEGIS_OK;
 }

@@ -35,6 +35,7 @@ static const char deepseek_v2[] = "{\"model_type\": \"deepseek_v2\", " BODY LATE
     "\"scoring_func\": \"softmax\", \"topk_method\": \"greedy\", \"n_group\": 1, \"topk_group\": 1, \"norm_topk_prob\": false}";
 static const char xing4[] = "{\"model_type\": \"xing4_0\", " BODY LATENT YARN V3
     ", \"hc_mult\": 4, \"hc_sinkhorn_iters\": 20, \"hc_eps\": 1e-6, \"mhc_h_res_clamp_min\": -30, \"mhc_h_res_clamp_max\": 30}";
+static const char dense[] = "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], \"hidden_size\": 256}";
 
 /* `from` (NULL: nothing) in `text` becomes `to`. */
 static aegis_status load(aeg_hparams *out, const char *text, const char *from, const char *to, aegis_error *err)
@@ -167,6 +168,9 @@ static const struct {
     const char *text, *from, *to, *part;
 } refusals[] = {
     { qwen3moe, "\"qwen3_moe\"", "\"mixtral\"", "model_type 'mixtral' (architecture 'not given') is not supported; this version runs qwen3_5_moe" },
+    { dense, NULL, "", "model_type 'qwen3' (architecture 'Qwen3ForCausalLM') without experts (a dense model); aegis runs Mixture-of-Experts "
+      "models only, in this version qwen3_5_moe" },
+    { dense, "256", "256, \"text_config\": {\"num_local_experts\": 8}", "architecture 'Qwen3ForCausalLM') is not supported" },
     { qwen3moe, "\"qwen3_moe\"", "7", "model_type 'missing'" },
     { qwen3moe, "\"attention_bias\": false", "\"attention_bias\": true", "'attention_bias' is true" },
     { qwen3moe, "\"use_sliding_window\": false", "\"use_sliding_window\": true", "'use_sliding_window' is true" },

@@ -227,7 +227,14 @@ static void other_files_are_told_apart(void **state)
     start(&m, "clip");
     bad(&m, "an image encoder (mmproj file), not a model");
     start(&m, "llama");
+    bad(&m, "architecture 'llama' without experts (a dense model); aegis runs Mixture-of-Experts models only, in this version of the "
+            "families qwen35moe");
+    start(&m, "llama"), u32(&m, "expert_count", 0);
+    bad(&m, "architecture 'llama' without experts");
+    start(&m, "llama"), u32(&m, "expert_count", 8);
     bad(&m, "architecture 'llama' is not supported; this version runs qwen35moe");
+    start(&m, "\x1b[31mred\xff\xc2\x9b\n");
+    bad(&m, "architecture '\\x1b[31mred\\xff\\xc2\\x9b\\x0a' without experts");
     m = (model){ .arch = "x" };
     bad(&m, "'general.architecture' is missing");
     start(&m, "xing4_0"), basics(&m, 5), u32(&m, "nextn_predict_layers", 1), m.tensors[0] = "blk.4.nextn.eh_proj.weight";
