@@ -88,13 +88,15 @@ static void register_piece(aeg_io *io, uint64_t piece)
     u->pieces[piece] = rc < 0 ? PIECE_REFUSED : PIECE_REGISTERED;
     if (rc >= 0)
         return;
-    /* Said once; what is registered stays so. */
+    /* What is registered stays so. */
     for (uint64_t i = 0; i < MAX_PIECES; i++)
         if (u->pieces[i] == PIECE_NEW)
             u->pieces[i] = PIECE_REFUSED;
-    static _Atomic bool told; /* once per process: a program may open several */
+    /* Under the usual limit of 8 MiB this is so for everybody but root, costs a few per cent and is nothing to do about in a
+     * run: `aegis doctor` says it, with what helps. Once per process: a program may open several. */
+    static _Atomic bool told;
     if (!told)
-        aeg_log(AEG_LOG_NOTICE, "%s read buffers are registered with io_uring (%s): locked-memory limit",
+        aeg_log(AEG_LOG_DEBUG, "%s read buffers are registered with io_uring (%s): locked-memory limit",
                 piece == 0 ? "no" : "not all", strerror(-rc));
     told = true;
 }
@@ -246,7 +248,7 @@ static void uring_set_buffer(aeg_io *io)
     if (u->sparse)
         register_piece(io, 0); /* so that a refusal is told at open */
     else
-        aeg_log(AEG_LOG_NOTICE, "read buffers are not registered with io_uring (%s)", strerror(-rc));
+        aeg_log(AEG_LOG_DEBUG, "read buffers are not registered with io_uring (%s)", strerror(-rc));
     io->buffer_registered = u->sparse && u->pieces[0] == PIECE_REGISTERED;
 }
 
