@@ -44,11 +44,12 @@ static aeg_weight_type kept_type(aeg_weight_type in, uint32_t n_cols)
     return n_cols % AEG_F8_COLS == 0 ? in : as_f32(in);
 }
 
-/* Left as it is whatever bits are named: what small errors change most, and what decides in a file whose maker left it in f32. */
+/* Left as it is whatever bits are named: what small errors change most, and what decides in a file whose maker quantised other
+ * matrices and not this one. */
 static bool stays(const aeg_plan *p, aeg_part part, aeg_weight_type in)
 {
     const bool decides = part == AEG_PART_ROUTER || part == AEG_PART_SHARED_GATE;
-    return aeg_part_delicate(part) || (p->names.quantised && decides && in.kind == AEG_W_F32);
+    return aeg_part_delicate(part) || (p->names.quantised && decides && in.kind <= AEG_W_BF16);
 }
 
 /* Block types are changed only where that makes rows smaller: more room for numbers rounded already would cost both. */
