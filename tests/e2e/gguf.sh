@@ -38,6 +38,7 @@ says "of a GGUF model name the file"
 head -c 200000 "$tiny/tiny.gguf" > cut.gguf
 expect 4 "a cut file" $AEGIS run cut.gguf -p hi
 says "cut.gguf"
+unsaid "packing"
 silent
 printf 'no model' > text.gguf
 expect 4 "no GGUF file at all" $AEGIS run text.gguf -p hi
@@ -51,14 +52,18 @@ python3 - <<'END'
 import struct
 def text(s):
     return struct.pack('<Q', len(s)) + s
-for name, arch in (('mmproj', b'clip'), ('other', b'llama')):
+for name, arch in (('mmproj', b'clip'), ('other', b'llama'), ('weird', b'\x1b[2J\xff\xc2\x9b\n')):
     with open(name + '.gguf', 'wb') as f:
         f.write(b'GGUF' + struct.pack('<IQQ', 3, 0, 1) + text(b'general.architecture') + struct.pack('<I', 8) + text(arch))
 END
 expect 4 "an image encoder" $AEGIS run mmproj.gguf -p hi
 says "mmproj file"
 expect 4 "another architecture" $AEGIS run other.gguf -p hi
-says "'llama' is not supported; this version runs qwen35moe"
+unsaid "packing" # nothing is said to begin that does not
+says "'llama' without experts (a dense model); aegis runs Mixture-of-Experts models only, in this version of the families qwen35moe"
+expect 4 "bytes for a terminal" $AEGIS run weird.gguf -p hi
+says "architecture '\\x1b[2J\\xff\\xc2\\x9b\\x0a' without experts"
+LC_ALL=C grep -q '[^ -~]' stderr.txt && fail "bytes of a file reached the terminal"
 
 # same QUESTION ANSWER
 same() {

@@ -36,6 +36,10 @@ expect() {
 says() {
     case $err in *"$1"*) ;; *) fail "stderr lacks '$1': $err" ;; esac
 }
+# unsaid TEXT: it does not.
+unsaid() {
+    case $err in *"$1"*) fail "stderr should not have '$1': $err" ;; esac
+}
 answers() {
     case $out in *"$1"*) ;; *) fail "stdout lacks '$1': $out" ;; esac
 }
