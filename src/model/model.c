@@ -21,37 +21,68 @@ static aeg_act_kind planned_act(const aeg_model_config *cfg)
     return aeg_store_reads_sums(cfg->store) ? (aeg_act_kind)(cfg->act | AEG_ACT_SUMS) : cfg->act;
 }
 
-/* The embedding, the mixers and the experts run one after the other, so their scratch overlaps: each is carved from
- * the same mark and the longest counts. */
+/* What is used one after the other shares the same bytes: each part is carved from the mark on, and the longest counts. */
+typedef struct {
+    aeg_arena *arena;
+    uint64_t mark, end;
+} overlap;
+
+static overlap overlap_begin(aeg_arena *arena)
+{
+    const uint64_t mark = aeg_align_up(arena->used, AEG_CACHE_LINE);
+    return (overlap){ .arena = arena, .mark = mark, .end = mark };
+}
+
+static void overlap_next(overlap *o)
+{
+    o->end = AEG_MAX(o->end, o->arena->used);
+    o->arena->used = o->mark;
+}
+
+static void overlap_end(overlap *o)
+{
+    overlap_next(o);
+    o->arena->used = o->end;
+}
+
+/* Guesses are made when the routes are known and before anything is summed. */
+static void carve_experts(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
+{
+    const aeg_hparams *hp = &cfg->store->hparams;
+    aeg_moe_routing_init(&m->moe_scratch, arena, hp, cfg->chunk, cfg->n_threads);
+    overlap o = overlap_begin(arena);
+    aeg_guess_scratch_init(&m->guess, arena, hp, cfg->chunk);
+    overlap_next(&o);
+    aeg_moe_sums_init(&m->moe_scratch, arena, hp, planned_act(cfg), cfg->chunk);
+    overlap_end(&o);
+}
+
+/* Logits, which are written when all layers are done, are read until the next embedding overwrites them. */
 static void carve_blocks(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
 {
     const aeg_hparams *hp = &cfg->store->hparams;
-    const uint64_t mark = aeg_align_up(arena->used, AEG_CACHE_LINE);
-    uint64_t end = mark;
+    overlap o = overlap_begin(arena);
     bool has[AEG_N_MIXERS] = { false };
     for (uint32_t layer = 0; layer < hp->n_layers; layer++)
         has[hp->mixer[layer]] = true;
 
-    arena->used = mark;
     aeg_embed_room_init(&m->embed, arena, &cfg->store->embed, cfg->chunk);
-    end = AEG_MAX(end, arena->used);
-    arena->used = mark;
+    overlap_next(&o);
     if (has[AEG_MIXER_GDN])
         aeg_gdn_scratch_init(&m->mixer_scratch[AEG_MIXER_GDN].gdn, arena, hp, planned_act(cfg), cfg->chunk);
-    end = AEG_MAX(end, arena->used);
-    arena->used = mark;
+    overlap_next(&o);
     if (has[AEG_MIXER_ATTENTION])
         aeg_attn_scratch_init(&m->mixer_scratch[AEG_MIXER_ATTENTION].attn, arena, hp, planned_act(cfg), &cfg->kv->cfg,
                               cfg->chunk, cfg->n_threads);
-    end = AEG_MAX(end, arena->used);
-    arena->used = mark;
+    overlap_next(&o);
     if (has[AEG_MIXER_MLA])
         aeg_mla_scratch_init(&m->mixer_scratch[AEG_MIXER_MLA].mla, arena, hp, planned_act(cfg), &cfg->kv->cfg, cfg->chunk,
                              cfg->n_threads);
-    end = AEG_MAX(end, arena->used);
-    arena->used = mark;
-    aeg_moe_scratch_init(&m->moe_scratch, arena, hp, planned_act(cfg), cfg->chunk, cfg->n_threads);
-    arena->used = AEG_MAX(end, arena->used);
+    overlap_next(&o);
+    carve_experts(m, arena, cfg);
+    overlap_next(&o);
+    m->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)m->n_logits * hp->vocab_size);
+    overlap_end(&o);
 }
 
 static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
@@ -67,10 +98,8 @@ static void carve(aeg_model *m, aeg_arena *arena, const aeg_model_config *cfg)
     m->u = AEG_ARENA_ARRAY(arena, float, rows);
     m->y = AEG_ARENA_ARRAY(arena, float, rows);
     aeg_act_room_init(&m->room, arena, planned_act(cfg), cfg->chunk, hp->hidden_size);
-    aeg_guess_scratch_init(&m->guess, arena, hp, cfg->chunk);
     const uint64_t fit = LOGITS_ROOM / (sizeof(float) * (uint64_t)hp->vocab_size);
     m->n_logits = (uint32_t)AEG_MAX(1u, AEG_MIN(fit, (uint64_t)LOGITS_ROWS));
-    m->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)m->n_logits * hp->vocab_size);
     carve_blocks(m, arena, cfg);
 }
 

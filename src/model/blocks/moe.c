@@ -5,8 +5,16 @@
 
 enum { WAVE_ROWS_MIN = 144 }; /* room for the routes of sixteen decoding tokens; a chunk may need more */
 
-void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
-                          uint32_t chunk, uint32_t n_threads)
+void aeg_moe_routing_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, uint32_t chunk, uint32_t n_threads)
+{
+    aeg_routes_init(&s->routes, arena, chunk, hp->top_k, hp->n_experts);
+    s->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)chunk * hp->n_experts);
+    s->shared_logit = AEG_ARENA_ARRAY(arena, float, chunk);
+    s->scratch_floats = aeg_align_up(aeg_route_scratch(hp->n_experts, hp->n_groups), AEG_CACHE_LINE / sizeof(float));
+    s->scratch = AEG_ARENA_ARRAY(arena, float, n_threads * s->scratch_floats);
+}
+
+void aeg_moe_sums_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act, uint32_t chunk)
 {
     /* One expert can be the choice of every token of the chunk, so a wave holds at least a chunk. The network of a layer
      * without experts runs in the same room (ffn.h): it has place for one of its rows. */
@@ -16,11 +24,6 @@ void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparam
     const uint64_t wave = hp->n_dense_layers > 0 ? AEG_MAX(routed, one_dense) : routed;
     const uint64_t hidden = hp->hidden_size;
     s->n_wave = (uint32_t)wave;
-    aeg_routes_init(&s->routes, arena, chunk, hp->top_k, hp->n_experts);
-    s->logits = AEG_ARENA_ARRAY(arena, float, (uint64_t)chunk * hp->n_experts);
-    s->shared_logit = AEG_ARENA_ARRAY(arena, float, chunk);
-    s->scratch_floats = aeg_align_up(aeg_route_scratch(hp->n_experts, hp->n_groups), AEG_CACHE_LINE / sizeof(float));
-    s->scratch = AEG_ARENA_ARRAY(arena, float, n_threads * s->scratch_floats);
     s->y = AEG_ARENA_ARRAY(arena, float, wave * hidden);
     s->acc = AEG_ARENA_ARRAY(arena, float, chunk * hidden);
     s->shared = AEG_ARENA_ARRAY(arena, float, hp->shared_width > 0 ? chunk * hidden : 0);

@@ -31,8 +31,10 @@ typedef struct {
     float *shared;         /* [chunk][hidden]                  */
 } aeg_moe_scratch;
 
-void aeg_moe_scratch_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act,
-                          uint32_t chunk, uint32_t n_threads);
+/* The two parts of the scratch: what the routes are, down to scratch_floats, and what the experts compute in. The second
+ * holds nothing until the guess of aeg_moe_forward is made, which may use the same bytes. */
+void aeg_moe_routing_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, uint32_t chunk, uint32_t n_threads);
+void aeg_moe_sums_init(aeg_moe_scratch *s, aeg_arena *arena, const aeg_hparams *hp, aeg_act_kind act, uint32_t chunk);
 
 typedef struct {
     const aeg_compute *c;
