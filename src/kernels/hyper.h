@@ -8,6 +8,9 @@
  *   `iters` times: every row / (its sum + eps), then every column / (its sum + eps)     (Sinkhorn)
  * A sum or maximum of four is (0 op 1) op (2 op 3). d is the stream that is written, s the one that is read.
  *
+ * The 24 dot products of columns [column, column + n) of all streams: for each stream, ascending, one chain over its columns
+ * from 0, d = fmaf(fn[g][s * stride + c], x[s * stride + c], d), which is then added to a sum that began at 0.
+ *
  * Into the sublayer: y = pre[0]*x[0], then fmaf(pre[s], x[s], y), s ascending.
  * Back: x[d] = post[d]*y, then fmaf(mix[d][s], old x[s], .), s ascending; all four are read before one is written.
  * Not DeepSeek-V4's: that adds eps to every element, has no clamp and contracts the mix the other way.
@@ -15,7 +18,10 @@
 #ifndef AEG_KERNELS_HYPER_H
 #define AEG_KERNELS_HYPER_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "kernels/weights.h"
 
 enum { AEG_HYPER_STREAMS = 4, AEG_HYPER_GATES = 2 * AEG_HYPER_STREAMS + AEG_HYPER_STREAMS * AEG_HYPER_STREAMS };
 
@@ -34,5 +40,13 @@ typedef struct {
     uint32_t iters;
     aeg_hyper_gates *out;
 } aeg_hyper_args;
+
+typedef struct {
+    const aeg_weights *fn;       /* [24][4 * stride], F32, F16 or BF16 */
+    const float *x;              /* [4][stride] the streams of a token */
+    size_t stride;
+    uint32_t column, n;          /* n a multiple of 4 */
+    float *dots;                 /* out [24] */
+} aeg_hyper_dots_args;
 
 #endif

@@ -83,7 +83,7 @@ typedef struct {
      * `renormalise`, else e_i / sum of all e (16 partial sums). scratch: n floats. EXACT ids (a NaN last). */ \
     X(router, void, (uint16_t *ids, float *weights, const float *logits, uint32_t n, uint32_t top_k,      \
                      int renormalise, float *scratch))                                                   \
-    X(route, void, (const aeg_route_args *a))    /* kernels/route.h */                                   \
+    X(route, void, (const aeg_route_args *a)) X(hyper_dots, void, (const aeg_hyper_dots_args *a)) /* kernels/route.h, hyper.h */ \
     X(hyper_gates, void, (const aeg_hyper_args *a)) /* kernels/hyper.h; streams lie `stride` floats apart */ \
     X(hyper_collapse, void, (float *y, const float *x, size_t stride, const float *pre, uint32_t n))      \
     X(hyper_update, void, (float *x, size_t stride, const float *y, const aeg_hyper_gates *g, uint32_t n)) \

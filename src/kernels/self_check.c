@@ -127,6 +127,18 @@ CHECK_OP(route)
     k->route(&a);
 }
 
+CHECK_OP(hyper_dots)
+{
+    enum { HIDDEN = 20, COLUMN = 4 };
+    for (size_t i = 0; i < (size_t)2 * AEG_ROWS * 4 * HIDDEN; i++)
+        ((uint16_t *)(void *)in->weights)[i] = aeg_bf16_from_f32(in->kv[i % 2][i / 2]);
+    const aeg_weights fn = { .type = { .kind = AEG_W_BF16 }, .n_rows = AEG_HYPER_GATES, .n_cols = 4 * HIDDEN,
+                             .block_stride = 32 * 4 * HIDDEN, .data = in->weights };
+    const aeg_hyper_dots_args a = { .fn = &fn, .x = in->wide, .stride = HIDDEN, .column = COLUMN, .n = HIDDEN - COLUMN,
+                                    .dots = out->f };
+    k->hyper_dots(&a);
+}
+
 CHECK_OP(hyper_gates)
 {
     aeg_hyper_gates gates;

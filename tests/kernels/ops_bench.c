@@ -40,6 +40,17 @@ BENCH(route)
     return 256 * 8;
 }
 
+/* One block of columns, from the caches. */
+BENCH(hyper_dots)
+{
+    enum { HIDDEN = 3584, COLUMNS = 256 };
+    const aeg_weights fn = { .type = { .kind = AEG_W_BF16 }, .n_rows = AEG_HYPER_GATES, .n_cols = 4 * HIDDEN,
+                             .block_stride = 32 * 4 * HIDDEN, .data = (const uint8_t *)f[0] };
+    const aeg_hyper_dots_args a = { .fn = &fn, .x = f[1], .stride = HIDDEN, .n = COLUMNS, .dots = f[3] };
+    k->hyper_dots(&a);
+    return (size_t)4 * COLUMNS * (2 * 32 + 4);
+}
+
 BENCH(hyper_gates)
 {
     aeg_hyper_gates gates;

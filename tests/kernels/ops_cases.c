@@ -147,6 +147,26 @@ CASE(route)
     k->route(&a);
 }
 
+CASE(hyper_dots)
+{
+    const uint32_t kind = ops_below(w, 3), n = 4 * (1 + ops_below(w, 24)), column = 4 * ops_below(w, 8);
+    const uint32_t stride = column + n + 4 * ops_below(w, 2), rows = 2 * AEG_ROWS, n_cols = 4 * stride;
+    const aeg_weight_type type = { .kind = (uint8_t)kind };
+    uint8_t *data = ops_bytes(w, (size_t)rows * n_cols * (kind == AEG_W_F32 ? 4 : 2));
+    for (size_t i = 0; i < (size_t)rows * n_cols; i++) {
+        const float v = ops_value(w);
+        if (kind == AEG_W_F32)
+            ((float *)(void *)data)[i] = v;
+        else
+            ((uint16_t *)(void *)data)[i] = kind == AEG_W_F16 ? aeg_f16_from_f32(v) : (uint16_t)(aeg_f32_bits(v) >> 16);
+    }
+    const aeg_weights fn = { .type = type, .n_rows = AEG_HYPER_GATES, .n_cols = n_cols,
+                             .block_stride = aeg_block_bytes(type, n_cols), .data = data };
+    const aeg_hyper_dots_args a = { .fn = &fn, .x = ops_floats(w, 4 * (size_t)stride), .stride = stride, .column = column,
+                                    .n = n, .dots = ops_floats(w, AEG_HYPER_GATES) };
+    k->hyper_dots(&a);
+}
+
 CASE(hyper_gates)
 {
     const aeg_hyper_args a = {

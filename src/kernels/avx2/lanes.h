@@ -13,7 +13,7 @@ typedef struct { __m256 a, b; } lanes;   /* lanes 0..7, 8..15 */
 typedef struct { __m256i a, b; } ilanes;
 
 /* 16 registers: four accumulators (eight registers), and what feeds them. */
-enum { TILE_HEADS = 2, TILE_POS = 2, TILE_COLS = 2, GDN_STRIPS = 2 };
+enum { TILE_HEADS = 2, TILE_POS = 2, TILE_COLS = 2, GDN_STRIPS = 2, HYPER_STREAMS = 2 };
 
 LANES_INLINE lanes l_load(const float *p) { return (lanes){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) }; }
 LANES_INLINE lanes l_set1(float x) { return (lanes){ _mm256_set1_ps(x), _mm256_set1_ps(x) }; }
@@ -91,6 +91,13 @@ LANES_INLINE lanes l_load_f16(const uint16_t *p)
     return (lanes){ _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)),
                     _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p + 8))) };
 }
+
+LANES_INLINE __m256 l_half_bf16(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)), 16));
+}
+
+LANES_INLINE lanes l_load_bf16(const uint16_t *p) { return (lanes){ l_half_bf16(p), l_half_bf16(p + 8) }; }
 
 LANES_INLINE void l_store_f16(uint16_t *p, lanes x)
 {

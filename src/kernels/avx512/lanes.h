@@ -13,7 +13,7 @@ typedef __m512 lanes;
 typedef __m512i ilanes;
 
 /* 32 registers: tiles of 4 heads x 4 positions (or columns); four strips hide the latency of the fma chain. */
-enum { TILE_HEADS = 4, TILE_POS = 4, TILE_COLS = 4, GDN_STRIPS = 4 };
+enum { TILE_HEADS = 4, TILE_POS = 4, TILE_COLS = 4, GDN_STRIPS = 4, HYPER_STREAMS = 4 };
 
 LANES_INLINE lanes l_load(const float *p) { return _mm512_loadu_ps(p); }
 LANES_INLINE void l_store(float *p, lanes a) { _mm512_storeu_ps(p, a); }
@@ -71,6 +71,11 @@ LANES_INLINE float l_max_all(lanes a)
 LANES_INLINE lanes l_load_f16(const uint16_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+LANES_INLINE lanes l_load_bf16(const uint16_t *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p)), 16));
 }
 
 LANES_INLINE void l_store_f16(uint16_t *p, lanes a)

@@ -13,7 +13,7 @@ typedef struct { float32x4_t q[4]; } lanes; /* q[i]: lanes 4i .. 4i+3 */
 typedef struct { int32x4_t q[4]; } ilanes;
 
 /* 32 registers: four accumulators (16 registers), and what feeds them. */
-enum { TILE_HEADS = 2, TILE_POS = 2, TILE_COLS = 2, GDN_STRIPS = 2 };
+enum { TILE_HEADS = 2, TILE_POS = 2, TILE_COLS = 2, GDN_STRIPS = 2, HYPER_STREAMS = 2 };
 
 /* expr for each quarter i */
 #define QUARTERS(type, expr)      \
@@ -89,6 +89,11 @@ LANES_INLINE float l_max_all(lanes x)
 LANES_INLINE lanes l_load_f16(const uint16_t *p)
 {
     QUARTERS(lanes, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p + 4 * i))));
+}
+
+LANES_INLINE lanes l_load_bf16(const uint16_t *p)
+{
+    QUARTERS(lanes, vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4 * i), 16)));
 }
 
 LANES_INLINE void l_store_f16(uint16_t *p, lanes x)

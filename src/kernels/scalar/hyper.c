@@ -4,9 +4,26 @@
 #include <string.h>
 
 #include "kernels/math.h"
+#include "kernels/planes.h"
 #include "kernels/register.h"
 
 enum { S = AEG_HYPER_STREAMS, MIX = S * S };
+
+/* Column c of the 16 rows of a row block lies c tiles from its beginning. */
+void aeg_scalar_hyper_dots(const aeg_hyper_dots_args *a)
+{
+    const size_t tile = aeg_tile_bytes(a->fn->type);
+    for (uint32_t g = 0; g < AEG_HYPER_GATES; g++) {
+        const uint8_t *w = a->fn->data + g / AEG_ROWS * a->fn->block_stride;
+        a->dots[g] = 0.0f;
+        for (uint32_t s = 0; s < S; s++) {
+            float d = 0.0f;
+            for (size_t c = s * a->stride + a->column, end = c + a->n; c < end; c++)
+                d = fmaf(aeg_stored_float(a->fn->type.kind, w + c * tile, g % AEG_ROWS), a->x[c], d);
+            a->dots[g] += d;
+        }
+    }
+}
 
 static float clamp(float x, float limit) { return -aeg_maxf(-aeg_maxf(x, -limit), -limit); }
 

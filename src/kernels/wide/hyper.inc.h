@@ -1,6 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wide/hyper.inc.h - hyper-connections: the 4 x 4 mix is one vector, l_swap1 and 2 stay in a row, 4 and 8 in a column
  * (scalar/hyper.c). After hadamard.inc.h's primitives. */
+#include <string.h>
+
+#include "kernels/strip.h"
+
+/* Bytes ahead: each of the eight runs of fn is too short for the hardware's own look-ahead. */
+enum { HYPER_AHEAD = 1024 };
+
+LANES_INLINE lanes load_stored(const uint32_t kind, const uint8_t *p)
+{
+    const void *v = p;
+    return kind == AEG_W_BF16 ? l_load_bf16(v) : kind == AEG_W_F16 ? l_load_f16(v) : l_load(v);
+}
+
+/* HYPER_STREAMS streams from `first`, with both row blocks of fn: one chain alone would wait for its own sums. */
+LANES_INLINE void add_stream_dots(const uint32_t kind, const aeg_hyper_dots_args *a, uint32_t first, lanes *sum)
+{
+    enum { N = HYPER_STREAMS, BLOCKS = 2, STEP = 4, LINE = 64 };
+    const size_t tile = AEG_ROWS * aeg_scale_bytes(kind);
+    const uint8_t *w[N][BLOCKS];
+    const float *x[N];
+    lanes d[N][BLOCKS];
+    AEG_UNROLL for (uint32_t s = 0; s < N; s++) {
+        const size_t at = (first + s) * a->stride + a->column;
+        x[s] = a->x + at;
+        AEG_UNROLL for (uint32_t b = 0; b < BLOCKS; b++) {
+            w[s][b] = a->fn->data + b * a->fn->block_stride + at * tile;
+            d[s][b] = l_set1(0.0f);
+        }
+    }
+    for (size_t c = 0; c < a->n; c += STEP)
+        AEG_UNROLL for (uint32_t s = 0; s < N; s++)
+            AEG_UNROLL for (uint32_t b = 0; b < BLOCKS; b++) {
+                AEG_UNROLL for (uint32_t i = 0; i < STEP * tile; i += LINE)
+                    __builtin_prefetch((const void *)((uintptr_t)w[s][b] + c * tile + HYPER_AHEAD + i), 0, 3);
+                AEG_UNROLL for (uint32_t i = 0; i < STEP; i++)
+                    d[s][b] = l_fma(load_stored(kind, w[s][b] + (c + i) * tile), l_set1(x[s][c + i]), d[s][b]);
+            }
+    AEG_UNROLL for (uint32_t s = 0; s < N; s++)
+        AEG_UNROLL for (uint32_t b = 0; b < BLOCKS; b++) sum[b] = l_add(sum[b], d[s][b]);
+}
+
+LANES_INLINE void all_dots(const uint32_t kind, const aeg_hyper_dots_args *a)
+{
+    lanes sum[2] = { l_set1(0.0f), l_set1(0.0f) };
+    float rest[AEG_ROWS];
+    for (uint32_t s = 0; s < AEG_HYPER_STREAMS; s += HYPER_STREAMS)
+        add_stream_dots(kind, a, s, sum);
+    l_store(a->dots, sum[0]);
+    l_store(rest, sum[1]);
+    memcpy(a->dots + AEG_ROWS, rest, (AEG_HYPER_GATES - AEG_ROWS) * sizeof(float));
+}
+
+static void hyper_dots(const aeg_hyper_dots_args *a)
+{
+    switch (a->fn->type.kind) {
+    case AEG_W_BF16: all_dots(AEG_W_BF16, a); break;
+    case AEG_W_F16: all_dots(AEG_W_F16, a); break;
+    default: all_dots(AEG_W_F32, a);
+    }
+}
 
 LANES_INLINE lanes mix_divide(lanes m, lanes t, lanes swapped, lanes eps)
 {

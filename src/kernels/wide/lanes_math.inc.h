@@ -7,10 +7,10 @@
  *   l_load l_store l_set1 l_add l_sub l_mul l_div l_neg, l_fma(a, b, c) = a*b + c, l_max(a, b) = aeg_maxf
  *   l_select_le(x, y, yes, no), l_add_exponent(p, t): bits(p) + (bits(t) << 23)
  *   l_sum, l_max_all: the fixed tree; l_sum4(out, a): four trees at once
- *   l_load_f16, l_store_f16
+ *   l_load_f16, l_store_f16, l_load_bf16
  *   i_load i_store i_set1 i_add i_max i_sum i_max_all, i_round (half even), i_magnitude (bits of |x|),
  *   i_find (first lane equal to a value, or 16), i_router_key, i_store_i8, i_store_i16 (saturating)
- *   TILE_HEADS x TILE_POS, TILE_HEADS x TILE_COLS, GDN_STRIPS: how many accumulators fit the registers
+ *   TILE_HEADS x TILE_POS, TILE_HEADS x TILE_COLS, GDN_STRIPS, HYPER_STREAMS: how many accumulators fit the registers
  * What is left over after the last 16 runs through the scalar functions of math.h: the same bits. No include
  * guard: each is included once, by one file per level.
  */

@@ -30,29 +30,47 @@ typedef struct {
     float *out;
 } hyper_job;
 
+/* Dot products of a block of columns for n tokens from t into sum [n][24], as kernels/hyper.h has them. Several tokens
+ * share the fetch of fn and are chains enough; those of a single one are put side by side. */
+static void block_dots(const hyper_job *j, uint32_t t, uint32_t n, uint32_t c0, uint32_t width, float *sum)
+{
+    const aeg_hyper *h = j->h;
+    const aeg_kernels *k = h->c->kernels;
+    const aeg_weights *fn = &j->w->fn;
+    const uint32_t hidden = h->hp->hidden_size;
+    const float *streams = h->x + (size_t)t * S * hidden;
+    float dots[TOKENS * AEG_HYPER_GATES];
+    if (n == 1) {
+        const aeg_hyper_dots_args args = { .fn = fn, .x = streams, .stride = hidden, .column = c0, .n = width, .dots = sum };
+        k->hyper_dots(&args);
+        return;
+    }
+    memset(sum, 0, n * AEG_HYPER_GATES * sizeof *sum);
+    for (uint32_t s = 0; s < S; s++) {
+        aeg_weights block = *fn; /* plain numbers: column c lies c tiles into each row block */
+        block.data += (size_t)(s * hidden + c0) * aeg_tile_bytes(fn->type);
+        block.n_cols = width;
+        const aeg_acts acts = { .kind = AEG_ACT_F32, .n_cols = S * hidden, .block = 64, .f32 = streams + (size_t)s * hidden + c0 };
+        const aeg_matmul_args args = { .w = &block, .x = &acts, .n = n, .y = dots, .y_stride = AEG_HYPER_GATES };
+        aeg_kernels_matmul(k, fn->type, AEG_ACT_F32)(&args, 0, aeg_row_blocks(AEG_HYPER_GATES));
+        k->add(sum, dots, n * AEG_HYPER_GATES);
+    }
+}
+
 /* dots and squares of one block of columns for n tokens from t: streams ascending, one sum after the other. */
 static void begin_part(const hyper_job *j, uint32_t t, uint32_t n, uint32_t part)
 {
     const aeg_hyper *h = j->h;
     const uint32_t hidden = h->hp->hidden_size, c0 = part * COLUMNS, width = AEG_MIN((uint32_t)COLUMNS, hidden - c0);
-    const aeg_weights *fn = &j->w->fn;
-    float dots[TOKENS * AEG_HYPER_GATES], squares[TOKENS] = { 0 }, sum[TOKENS * AEG_HYPER_GATES] = { 0 };
-    for (uint32_t s = 0; s < S; s++) {
-        const float *x = h->x + ((size_t)t * S + s) * hidden + c0;
-        aeg_weights block = *fn; /* plain numbers: column c lies c tiles into each row block */
-        block.data += (size_t)(s * hidden + c0) * aeg_tile_bytes(fn->type);
-        block.n_cols = width;
-        const aeg_acts acts = { .kind = AEG_ACT_F32, .n_cols = S * hidden, .block = 64, .f32 = x };
-        const aeg_matmul_args args = { .w = &block, .x = &acts, .n = n, .y = dots, .y_stride = AEG_HYPER_GATES };
-        aeg_kernels_matmul(h->c->kernels, fn->type, AEG_ACT_F32)(&args, 0, aeg_row_blocks(AEG_HYPER_GATES));
-        h->c->kernels->add(sum, dots, n * AEG_HYPER_GATES);
-        for (uint32_t i = 0; i < n; i++)
-            squares[i] += h->c->kernels->dot(x + (size_t)i * S * hidden, x + (size_t)i * S * hidden, width);
-    }
+    float sum[TOKENS * AEG_HYPER_GATES];
+    block_dots(j, t, n, c0, width, sum);
     for (uint32_t i = 0; i < n; i++) {
         const size_t at = (size_t)(t + i) * h->s->n_parts + part;
+        const float *x = h->x + (size_t)(t + i) * S * hidden + c0;
         memcpy(h->s->dots + at * AEG_HYPER_GATES, sum + (size_t)i * AEG_HYPER_GATES, AEG_HYPER_GATES * sizeof(float));
-        h->s->squares[at] = squares[i];
+        h->s->squares[at] = 0.0f;
+        for (uint32_t s = 0; s < S; s++)
+            h->s->squares[at] += h->c->kernels->dot(x + (size_t)s * hidden, x + (size_t)s * hidden, width);
     }
 }
 
