@@ -38,17 +38,31 @@ static void say_first_use(void *ctx, uint64_t store_bytes)
 {
     const first_use_note *note = ctx;
     char size[AEG_SIZE_TEXT];
-    aeg_ui_say("first use of %s: packing it into %s (%s)", note->model, note->store, aeg_size_format(size, store_bytes));
+    aeg_ui_say("first use of %s: packing it into %s (at most %s)", note->model, note->store, aeg_size_format(size, store_bytes));
 }
 
-aegis_status aeg_pack_model(const aeg_cli *cli, const char *first_use, aegis_error *err)
+/* Without a tokenizer these could do nothing with the store. */
+static bool needs_text(const aeg_cli *cli)
+{
+    switch (cli->command) {
+    case AEG_CMD_RUN:
+    case AEG_CMD_CHAT:
+    case AEG_CMD_TOKENIZE:
+    case AEG_CMD_TEMPLATE: return true;
+    case AEG_CMD_LOGITS:
+    case AEG_CMD_EVAL: return cli->prompt != NULL || cli->file != NULL;
+    default: return false;
+    }
+}
+
+aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_error *err)
 {
     aeg_progress progress;
-    first_use_note note = { .model = first_use, .store = cli->args[1] };
+    first_use_note note = { .model = first_use != NULL ? first_use->model : NULL, .store = cli->args[1] };
     aegis_pack_result result = { 0 };
     aegis_pack_options options = {
         .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer, .n_threads = cli->threads,
-        .begins = first_use != NULL ? say_first_use : NULL, .begins_ctx = &note,
+        .needs_tokenizer = first_use != NULL && needs_text(first_use), .begins = first_use != NULL ? say_first_use : NULL, .begins_ctx = &note,
         .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
     };
     AEG_TRY(packer_memory(cli, &options.memory_bytes, err));

@@ -39,7 +39,7 @@ static void run_child(const aeg_cli *cli, const char *src, const char *dst)
     aegis_error err = { .status = AEGIS_OK };
     const aeg_cli child = child_options(cli, src, dst);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* standard output is for answers */
-    const aegis_status status = aeg_pack_model(&child, cli->model, &err);
+    const aegis_status status = aeg_pack_model(&child, cli, &err);
     if (status != AEGIS_OK && status != AEGIS_E_CANCELLED)
         aeg_ui_say("%s", err.message);
     _exit(aegis_exit_code(status));

@@ -8,6 +8,7 @@
 #ifndef AEGIS_PACK_H
 #define AEGIS_PACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "aegis/error.h"
@@ -19,6 +20,7 @@ typedef struct {
                              * point sources become 4 bits */
     int dense_bits;         /* the same for everything else (routers and shared gates become 8 bits) */
     const char *tokenizer_dir; /* where tokenizer.json etc. are, NULL: the source folder */
+    bool needs_tokenizer;   /* AEGIS_E_MODEL, before anything large is written, if there is none */
     uint64_t memory_bytes;  /* ceiling of the packer's own memory; 0: 300 MiB */
     uint32_t n_threads;     /* that change types; 0: one per processor, fewer in little memory. The bytes do not depend on it */
     /* Once, when the source, the settings and the room are found right and writing begins; may be NULL */

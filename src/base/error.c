@@ -84,3 +84,12 @@ aegis_status aeg_wrap(aegis_error *err, aegis_status status, const char *fmt, ..
     snprintf(err->message + n, sizeof err->message - n, ": %s", inner);
     return err->status;
 }
+
+aegis_status aeg_wrap_path(aegis_error *err, aegis_status status, const char *what, const char *path)
+{
+    char shown[AEGIS_ERROR_MAX];
+    if (err == NULL)
+        return status;
+    aeg_utf8_show(shown, sizeof shown, path);
+    return strstr(err->message, shown) != NULL ? status : aeg_wrap(err, status, "%s%s", what, path);
+}

@@ -18,6 +18,9 @@ aegis_status aeg_fail_os(aegis_error *err, aegis_status status, int os_code, con
 aegis_status aeg_wrap(aegis_error *err, aegis_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Put "<what><path>: " before the message, unless it names the path already; what: "" or a word and a space. */
+aegis_status aeg_wrap_path(aegis_error *err, aegis_status status, const char *what, const char *path);
+
 #define AEG_TRY(expr)                                   \
     do {                                                \
         aegis_status aeg_try_status_ = (expr);          \

@@ -186,7 +186,9 @@ static aegis_status load_other(aeg_gguf *g, const char *prefix, uint32_t file, c
     aeg_gguf part = { .source.paths = &s->paths[file] };
     split mine = { 0 };
     aegis_status status = load_part(s, file, &part.kv, &part.n_kv, err);
-    if (status == AEGIS_OK)
+    if (status != AEGIS_OK)
+        status = aeg_wrap(err, status, "part %u of %d", file + 1, (int)first->count);
+    else
         status = read_split(&part, 0, &mine, err);
     if (status == AEGIS_OK && (mine.no != (int64_t)file || mine.count != first->count))
         status = aeg_fail(err, AEGIS_E_MODEL, "%s: says that it is part %d of %d, expected part %u of %d", path, (int)mine.no + 1,

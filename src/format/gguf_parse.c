@@ -47,7 +47,7 @@ static uint64_t left_in_file(const cursor *c) { return c->file_bytes - position(
 static bool take(cursor *c, uint64_t n, const char *what, aegis_status *status)
 {
     if (n > left_in_file(c)) {
-        *status = aeg_fail(c->err, AEGIS_E_MODEL, "%s: byte %llu: %s of %llu bytes, but the file has %llu more", c->path,
+        *status = aeg_fail(c->err, AEGIS_E_MODEL, "%s: byte %llu: %s of %llu bytes, but the file has %llu more (file truncated?)", c->path,
                            (unsigned long long)position(c), what, (unsigned long long)n, (unsigned long long)left_in_file(c));
         return false;
     }
@@ -108,7 +108,7 @@ static aegis_status get_elements(cursor *c, aeg_gguf_kv *kv)
     aegis_status status = AEGIS_OK;
     const uint32_t size = value_bytes[kv->type], smallest = size == 0 ? 8 : size;
     if (kv->count > MAX_ELEMENTS || kv->count > left_in_file(c) / smallest)
-        return aeg_fail(c->err, AEGIS_E_MODEL, "%s: '%.*s': %llu elements of %s in the %llu bytes that are left", c->path,
+        return aeg_fail(c->err, AEGIS_E_MODEL, "%s: '%.*s': %llu elements of %s in the %llu bytes that are left (file truncated?)", c->path,
                         shown(kv->key), kv->key.p, (unsigned long long)kv->count, aeg_gguf_type_name(kv->type),
                         (unsigned long long)left_in_file(c));
     kv->data = c->p;
@@ -212,7 +212,7 @@ static aegis_status get_size(cursor *c, aeg_gguf_tensor *x, uint32_t alignment)
     /* against the real size of the file: whatever was multiplied above cannot matter beyond it */
     if (x->t.bytes > c->file_bytes || x->t.offset > c->file_bytes - x->t.bytes)
         return aeg_fail(c->err, AEGIS_E_MODEL, "%s: tensor '%.*s', %s of %s, has %llu bytes from data byte %llu on, but the file "
-                        "has %llu", c->path, shown(x->name), x->name.p, aeg_shape_text(shape, &x->t), type->name,
+                        "has %llu (file truncated?)", c->path, shown(x->name), x->name.p, aeg_shape_text(shape, &x->t), type->name,
                         (unsigned long long)x->t.bytes, (unsigned long long)x->t.offset, (unsigned long long)c->file_bytes);
     return AEGIS_OK;
 }
@@ -240,9 +240,12 @@ static aegis_status get_count(cursor *c, const char *what, uint32_t smallest, ui
     uint64_t n = 0;
     AEG_TRY(get(c, 8, "a count", &n));
     const uint64_t room = left_in_file(c) / smallest;
-    if (n > max || n > room)
+    if (n > room)
+        return aeg_fail(c->err, AEGIS_E_MODEL, "%s: %llu %s, but the %llu bytes that are left hold at most %llu (file truncated?)",
+                        c->path, (unsigned long long)n, what, (unsigned long long)left_in_file(c), (unsigned long long)room);
+    if (n > max)
         return aeg_fail(c->err, AEGIS_E_MODEL, "%s: %llu %s, expected at most %llu", c->path, (unsigned long long)n, what,
-                        (unsigned long long)AEG_MIN(max, room));
+                        (unsigned long long)max);
     *out = (uint32_t)n;
     return AEGIS_OK;
 }

@@ -180,14 +180,16 @@ static aegis_status load_file(aeg_source *st, uint32_t file, aegis_error *err)
     uint64_t n = 0;
     AEG_TRY(aeg_raw_open(raw, path, err));
     if (raw->bytes < sizeof head)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: %llu bytes, expected at least 8", path, (unsigned long long)raw->bytes);
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: %llu bytes, expected at least 8 (file truncated?)", path, (unsigned long long)raw->bytes);
     AEG_TRY(aeg_source_read_file(st, file, 0, sizeof head, head, err));
     for (int i = 7; i >= 0; i--)
         n = n << 8 | head[i];
-    if (n > AEG_ST_MAX_HEADER || n > raw->bytes - sizeof head)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: a header of %llu bytes, expected at most %llu", path,
-                        (unsigned long long)n,
-                        (unsigned long long)AEG_MIN((uint64_t)AEG_ST_MAX_HEADER, raw->bytes - sizeof head));
+    if (n > AEG_ST_MAX_HEADER)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: a header of %llu bytes, expected at most %d", path, (unsigned long long)n,
+                        AEG_ST_MAX_HEADER);
+    if (n > raw->bytes - sizeof head)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: a header of %llu bytes, but the file has %llu more (file truncated?)", path,
+                        (unsigned long long)n, (unsigned long long)(raw->bytes - sizeof head));
     st->headers[file] = aeg_malloc(st->memory, (size_t)n + 1);
     if (st->headers[file] == NULL)
         return aeg_fail(err, AEGIS_E_MEMORY, "%s: no memory for its header of %llu bytes", path, (unsigned long long)n);

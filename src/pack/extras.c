@@ -152,6 +152,8 @@ aegis_status aeg_extras_write(aeg_extras *x, aegis_error *err)
     if (status == AEGIS_OK)
         status = write_template(x, config, config_n, err);
     aeg_free(x->memory, config);
+    if (status == AEGIS_E_MODEL)
+        return aeg_wrap_path(err, status, "", x->tokenizer_dir);
     AEG_TRY(status);
     if (x->gguf == NULL)
         AEG_TRY(copy(x, x->src, "config.json", err));

@@ -61,11 +61,14 @@ aegis_status aeg_folder_space(const aeg_pack_folder *f, uint64_t needed, aegis_e
     struct statvfs s;
     char path[AEG_PATH_MAX], a[AEG_SIZE_TEXT], b[AEG_SIZE_TEXT], c[AEG_SIZE_TEXT];
     memcpy(path, f->parent, sizeof path);
-    while (statvfs(path, &s) != 0) { /* the parent may not exist yet: ask the nearest that does */
+    while (statvfs(path, &s) != 0) { /* the parent may not exist yet: ask the nearest that does, at last "/" or "." */
         char *slash = strrchr(path, '/');
-        if (errno != ENOENT || slash == NULL || slash == path)
+        if (errno != ENOENT || strcmp(path, "/") == 0 || strcmp(path, ".") == 0)
             return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", f->parent);
-        *slash = '\0';
+        if (slash == NULL)
+            memcpy(path, ".", 2);
+        else
+            slash[slash == path] = '\0';
     }
     const uint64_t available = (uint64_t)s.f_bavail * s.f_frsize;
     if (available >= needed)

@@ -34,6 +34,7 @@ typedef struct {
     uint32_t n_threads;
     aeg_batch *batch;
     aeg_extras extras;
+    bool has_tokenizer;
     uint64_t needed, store_bytes; /* about; what it became */
 } packer;
 
@@ -97,11 +98,24 @@ static aegis_status write_extras(packer *p, aegis_error *err)
                               .gguf = aeg_plan_is_gguf(&p->plan) ? &p->plan.gguf : NULL, .sink = p->sink,
                               .memory = &p->memory };
     AEG_TRY(aeg_extras_write(&p->extras, err));
-    for (uint32_t i = 0; i < p->extras.n_files; i++)
+    for (uint32_t i = 0; i < p->extras.n_files; i++) {
         p->store_bytes += p->extras.files[i].bytes;
+        p->has_tokenizer |= strcmp(p->extras.files[i].name, "tokenizer.bin") == 0;
+    }
     aeg_sink_free(p->sink);
     p->sink = NULL;
     return AEGIS_OK;
+}
+
+static aegis_status check_tokenizer(const packer *p, aegis_error *err)
+{
+    if (p->has_tokenizer || !p->options->needs_tokenizer)
+        return AEGIS_OK;
+    if (p->tokenizer_dir == NULL)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: no tokenizer in it (key 'tokenizer.ggml.model'), so it has no text; name a folder that "
+                        "has one with --tokenizer, or use token ids", p->src);
+    return aeg_fail(err, AEGIS_E_MODEL, "%s: neither tokenizer.json nor tokenizer.model is there, so the model has no text; name a "
+                    "folder that has one with --tokenizer, or use token ids", p->tokenizer_dir);
 }
 
 /* A batch is a part of a buffer, so that the other one is written meanwhile in large pieces. */
@@ -142,7 +156,8 @@ static aegis_status prepare(packer *p, const char *dst, size_t *buffer, aegis_er
         p->needed += p->plan.file_bytes[f];
     AEG_TRY(aeg_folder_space(&p->folder, p->needed, err));
     AEG_TRY(aeg_folder_begin(&p->folder, err));
-    return write_extras(p, err);
+    AEG_TRY(write_extras(p, err));
+    return check_tokenizer(p, err);
 }
 
 static aegis_status run(packer *p, const char *dst, aegis_error *err)
@@ -181,7 +196,9 @@ aegis_status aegis_pack(const char *src, const char *dst, const aegis_pack_optio
                  .memory = { .name = "pack" } };
     p.tokenizer_dir = p.options->tokenizer_dir;
     p.ceiling = p.options->memory_bytes == 0 ? default_memory : AEG_MIN(p.options->memory_bytes, default_memory);
-    const aegis_status status = run(&p, dst, err);
+    aegis_status status = run(&p, dst, err);
+    if (status == AEGIS_E_MODEL) /* a tensor or a tokenizer, say */
+        status = aeg_wrap_path(err, status, "model ", src);
     if (status == AEGIS_OK && result != NULL)
         *result = (aegis_pack_result){ .source_bytes = p.plan.source_bytes, .store_bytes = p.store_bytes,
                                        .peak_memory_bytes = p.peak,

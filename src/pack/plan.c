@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack/plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -286,16 +288,17 @@ static aegis_status fill(aeg_plan *p, const char *src, int expert_bits, int dens
 aegis_status aeg_plan_open(aeg_plan *out, const char *src, int expert_bits, int dense_bits, aeg_memory *memory,
                            aegis_error *err)
 {
+    struct stat st;
     *out = (aeg_plan){ .memory = memory };
+    if (stat(src, &st) != 0)
+        return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", src);
     if (!aeg_is_directory(src) && !aeg_gguf_probe(src))
         return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a folder with config.json and model*.safetensors nor a GGUF file", src);
     const aegis_status status = fill(out, src, expert_bits, dense_bits, err);
     if (status == AEGIS_OK)
         return status;
     aeg_plan_close(out);
-    /* what is wrong with a file itself names it already */
-    const bool named = err != NULL && strncmp(err->message, src, strlen(src)) == 0;
-    return named ? status : aeg_wrap(err, status, "model %s", src);
+    return aeg_wrap_path(err, status, "model ", src);
 }
 
 void aeg_plan_close(aeg_plan *plan)

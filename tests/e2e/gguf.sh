@@ -17,6 +17,9 @@ expect 4 "a later part" $AEGIS show "$tiny/split-00002-of-00003.gguf"
 says "name the first one"
 expect 0 pack $AEGIS pack "$tiny/tiny.gguf" packed
 expect 0 verify $AEGIS verify packed
+expect 0 "into new folders" $AEGIS pack "$tiny/tiny.gguf" new/er/packed
+expect 4 "pack nothing" $AEGIS pack nowhere.gguf other
+says "nowhere.gguf: No such file"
 expect 4 "verify a file" $AEGIS verify "$tiny/tiny.gguf"
 says "not a store"
 
@@ -38,6 +41,7 @@ says "of a GGUF model name the file"
 head -c 200000 "$tiny/tiny.gguf" > cut.gguf
 expect 4 "a cut file" $AEGIS run cut.gguf -p hi
 says "cut.gguf"
+says "(file truncated?)"
 unsaid "packing"
 silent
 printf 'no model' > text.gguf

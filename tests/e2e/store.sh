@@ -25,6 +25,21 @@ expect 0 "nothing half packed" find cache -name manifest.json
 silent
 expect 4 "verify a source" $AEGIS verify "$demo"
 
+# A model without a tokenizer is packed for token ids only.
+mkdir wordless && ln -s "$demo"/* wordless && rm wordless/tokenizer.json
+for command in "run wordless -p hi" "chat wordless" "tokenize wordless -p hi" "logits wordless -p hi -o x"; do
+    # shellcheck disable=SC2086
+    expect 4 "no tokenizer: $command" $AEGIS $command
+    says "wordless: neither tokenizer.json nor tokenizer.model"
+    unsaid packing
+done
+printf '{' > words.json && mkdir words && mv words.json words/tokenizer.json
+expect 4 "a broken tokenizer" $AEGIS run wordless -p hi --tokenizer words
+says "words: tokenizer.json: not valid JSON"
+expect 0 "token ids" $AEGIS logits wordless --ids 1,2 -o ids.safetensors
+says "first use of wordless"
+$AEGIS cache rm --all
+
 # plan: the keys that scripts rely on; a refusal names the accounts and the smallest budget that works.
 expect 0 "plan" $AEGIS plan packed --memory 1GiB -c 512 --json
 json "all(k in j for k in ('budget', 'fits', 'minimum_budget', 'max_n_ctx', 'accounts', 'expert_slots', 'predicted_decode_tok_s'))"

@@ -377,10 +377,14 @@ static void destinations_and_cancelling(void **state)
     T_FAILS(aegis_pack(TINY, t_path(folder, "full"), NULL, NULL, &err), &err, AEGIS_E_USAGE, "not an empty folder");
     T_FAILS(aegis_pack(TINY, t_path(folder, "full/x"), NULL, NULL, &err), &err, AEGIS_E_USAGE, "not an empty folder");
     T_FAILS(aegis_pack(TINY, "", NULL, NULL, &err), &err, AEGIS_E_USAGE, "destination");
-    T_FAILS(aegis_pack(t_path(folder, "nothing"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "neither a folder");
+    T_FAILS(aegis_pack(t_path(folder, "nothing"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "nothing: No such file");
+    T_FAILS(aegis_pack(t_path(folder, "full/x"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "neither a folder");
     T_FAILS(aegis_pack(t_path(folder, "full"), dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "config.json");
     const aegis_pack_options seven = { .expert_bits = 7 };
     T_FAILS(aegis_pack(TINY, dst, &seven, NULL, &err), &err, AEGIS_E_USAGE, "expert bits is 7");
+    const aegis_pack_options text = { .needs_tokenizer = true };
+    T_FAILS(aegis_pack(TINY, dst, &text, NULL, &err), &err, AEGIS_E_MODEL, "neither tokenizer.json nor tokenizer.model");
+    T_CHECK(access(t_path(folder, "dst.aegis-part"), F_OK) != 0);
     int calls = 0;
     const aegis_pack_options cancel = { .cancelled = cancel_at_once, .cancelled_ctx = &calls };
     T_FAILS(aegis_pack(TINY, dst, &cancel, NULL, &err), &err, AEGIS_E_CANCELLED, "cancelled");
