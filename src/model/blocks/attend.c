@@ -12,6 +12,8 @@ enum { TILE_TOKENS = 8, TILE_ROWS = 64 };
 /* Blocks that a decode step has in flight: units enough for every thread, and 4096 positions at least. */
 enum { ROUND_BLOCKS = 16, UNITS_PER_THREAD = 8 };
 
+enum { GROUP_MIN = 2 }; /* query heads of a unit: every group fetches its rows anew */
+
 static uint32_t n_blocks(uint32_t n_pos) { return (n_pos + AEG_ATTN_BLOCK - 1) / AEG_ATTN_BLOCK; }
 
 void aeg_attend_scratch_init(aeg_attend_scratch *s, aeg_arena *arena, const aeg_kv_config *kv, uint32_t n_heads,
@@ -37,20 +39,25 @@ typedef struct {
     const aeg_attend_args *a;
     uint32_t n_kv_heads, n_rep, row_dim, value_dim; /* row_dim: numbers or codes of a query */
     uint32_t first_block, n_blocks; /* decode: of this round */
+    uint32_t group;                 /* decode: query heads of a unit */
     bool first_round, last_round;
     bool latent_codes;
     uint32_t tile, n_tiles;         /* prefill: tokens of a tile, tiles of the chunk */
 } attend_job;
 
-/* One block of positions for the query heads of one KV head and n tokens from t, into partials from `part` on. */
-static void run_block(const attend_job *j, uint32_t t, uint32_t n, uint32_t kv_head, uint32_t block, size_t part,
-                      uint32_t thread)
+/* Query heads that read the same KV head. */
+typedef struct {
+    uint32_t first, n;
+} head_range;
+
+/* One block of positions for some heads and n tokens from t, into partials from `part` on. */
+static void run_block(const attend_job *j, uint32_t t, uint32_t n, head_range heads, uint32_t block, size_t part, uint32_t thread)
 {
     const aeg_attend_args *a = j->a;
-    const uint32_t first = block * AEG_ATTN_BLOCK, head = kv_head * j->n_rep;
+    const uint32_t first = block * AEG_ATTN_BLOCK, head = heads.first;
     const size_t at = (size_t)t * a->n_heads + head;
     aeg_attn_args args = {
-        .n_tokens = n, .n_rep = j->n_rep, .head_dim = j->row_dim, .value_dim = j->value_dim, .scale = a->scale,
+        .n_tokens = n, .n_rep = heads.n, .head_dim = j->row_dim, .value_dim = j->value_dim, .scale = a->scale,
         .n_pos = AEG_MIN((uint32_t)AEG_ATTN_BLOCK, a->pos0 + t + 1 - first),
         .out_m = a->s->part_m + part, .out_l = a->s->part_l + part, .acc = a->s->part_acc + part * j->value_dim,
         .scratch = a->s->scratch + thread * a->s->scratch_bytes,
@@ -69,7 +76,7 @@ static void run_block(const attend_job *j, uint32_t t, uint32_t n, uint32_t kv_h
         args.q_stride = a->q_stride;
         args.q_token = a->q_token;
     }
-    aeg_kv_block(a->kv, a->layer, kv_head, first, &args);
+    aeg_kv_block(a->kv, a->layer, head / j->n_rep, first, &args);
     aeg_kv_attend(a->kv, a->c->kernels, &args);
 }
 
@@ -113,7 +120,7 @@ static void run_tile(const attend_job *j, uint32_t t, uint32_t n, uint32_t kv_he
     for (uint32_t b = 0; b < n_blocks(j->a->pos0 + t + n); b++) {
         const uint32_t first = b * AEG_ATTN_BLOCK, pos = j->a->pos0 + t;
         const uint32_t skip = first > pos ? first - pos : 0; /* tokens before the block */
-        run_block(j, t + skip, n - skip, kv_head, b, rows, thread);
+        run_block(j, t + skip, n - skip, (head_range){ head, j->n_rep }, b, rows, thread);
         for (uint32_t i = skip * j->n_rep; i < n * j->n_rep; i++)
             merge_part(j, &m[i], &l[i], result(j, t + i / j->n_rep, head + i % j->n_rep), rows + i - skip * j->n_rep);
     }
@@ -133,12 +140,16 @@ static void run_tiles(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
     }
 }
 
-/* Decode: units are (KV head, block of positions). */
+/* Decode: units are (KV head, block of positions, group of its query heads). */
 static void run_blocks(void *ctx, uint32_t begin, uint32_t end, uint32_t thread)
 {
     const attend_job *j = ctx;
-    for (uint32_t unit = begin; unit < end; unit++)
-        run_block(j, 0, 1, unit / j->n_blocks, j->first_block + unit % j->n_blocks, (size_t)unit * j->n_rep, thread);
+    const uint32_t n_groups = j->n_rep / j->group;
+    for (uint32_t unit = begin; unit < end; unit++) {
+        const uint32_t at = unit / n_groups, rep = unit % n_groups * j->group;
+        const head_range heads = { at / j->n_blocks * j->n_rep + rep, j->group };
+        run_block(j, 0, 1, heads, j->first_block + at % j->n_blocks, (size_t)at * j->n_rep + rep, thread);
+    }
 }
 
 /* Units are query heads. */
@@ -165,6 +176,18 @@ static void choose_tile(attend_job *j)
     j->n_tiles = (j->a->n + j->tile - 1) / j->tile;
 }
 
+/* While there are fewer blocks than threads (short contexts, latent rows that all heads share) the query heads are shared out
+ * too. Of several blocks the last one may be short: there are more units than threads then. */
+static uint32_t choose_group(const attend_job *j)
+{
+    const uint32_t n_threads = aeg_team_in_use(j->a->c->team), units = j->n_kv_heads * j->n_blocks;
+    const uint32_t wanted = n_threads == 1 ? 1 : j->n_blocks > 1 ? 2 * n_threads : n_threads;
+    uint32_t group = j->n_rep;
+    while (units * (j->n_rep / group) < wanted && group % 2 == 0 && group > GROUP_MIN)
+        group /= 2;
+    return group;
+}
+
 /* One token: rounds of blocks, each merged in order behind the one before. */
 static void decode(attend_job *j)
 {
@@ -173,7 +196,8 @@ static void decode(attend_job *j)
         j->n_blocks = AEG_MIN(j->a->s->round_blocks, all - j->first_block);
         j->first_round = j->first_block == 0;
         j->last_round = j->first_block + j->n_blocks == all;
-        aeg_team_run(j->a->c->team, j->n_kv_heads * j->n_blocks, run_blocks, j);
+        j->group = choose_group(j);
+        aeg_team_run(j->a->c->team, j->n_kv_heads * j->n_blocks * (j->n_rep / j->group), run_blocks, j);
         aeg_team_run(j->a->c->team, j->a->n_heads, merge_heads, j);
     }
 }

@@ -4,7 +4,8 @@
  * Positions are walked in fixed blocks of AEG_ATTN_BLOCK absolute positions that are merged in order, so the bits depend
  * neither on the chunk nor on the threads. A block is fetched (and its codes expanded) once for all query heads of
  * its KV head, and in prefill for some tokens; decode gives blocks to threads, so that one token uses every core at long
- * contexts, some blocks at a time, so that its partial results do not grow with the context. The rows of the chunk itself must be in the cache.
+ * contexts, and groups of heads too while blocks are few; some blocks at a time, so that its partial results do not grow with
+ * the context. The rows of the chunk itself must be in the cache.
  */
 #ifndef AEG_MODEL_BLOCKS_ATTEND_H
 #define AEG_MODEL_BLOCKS_ATTEND_H
