@@ -125,9 +125,10 @@ static aegis_status take_message(aeg_chat *chat, aeg_buffer *message, bool is_co
         AEG_TRY(aeg_dialog_add(&chat->dialog, "user", message->p, message->n, err));
     }
     const aegis_status status = answer(chat, err);
-    const int sig = aeg_signals_caught(chat->terminal);
-    if (sig == SIGTERM || (sig != 0 && !chat->terminal))
+    const int sig = aeg_signals_caught(false);
+    if (aeg_signals_ends(sig) || (sig != 0 && !chat->terminal))
         return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
+    aeg_signals_caught(true);
     /* A lost output or a closed pipe ends the chat; anything else is said, and it goes on. */
     if (status != AEGIS_OK && chat->terminal && chat->dialog.write_status == AEGIS_OK) {
         aeg_ui_say("%s", err->message);
@@ -153,8 +154,9 @@ static aegis_status loop(aeg_chat *chat, aeg_line_editor *editor, aeg_buffer *me
             return AEGIS_OK;
         case AEG_LINE_INTERRUPTED:
         case AEG_LINE_INTERRUPTED_EMPTY:
-            if (!chat->terminal || aeg_signals_caught(true) == SIGTERM)
+            if (!chat->terminal || aeg_signals_ends(aeg_signals_caught(false)))
                 return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
+            aeg_signals_caught(true);
             if (hinted && result == AEG_LINE_INTERRUPTED_EMPTY)
                 return AEGIS_OK;
             hinted = result == AEG_LINE_INTERRUPTED_EMPTY;
@@ -174,7 +176,7 @@ static aegis_status open_chat(aeg_chat *chat, aeg_line_editor **editor, aegis_er
     aegis_info info;
     aegis_engine_info(chat->engine, &info);
     if (!info.has_tokenizer || !info.has_template)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s has no %s, so there can be no chat; see aegis run --raw and aegis logits",
+        return aeg_fail(err, AEGIS_E_MODEL, "%s has no %s, so there can be no chat; see aegis logits --ids",
                         info.path, info.has_tokenizer ? "chat template" : "tokenizer");
     AEG_TRY(aeg_dialog_init(&chat->dialog, chat->engine, cli->system, err));
     chat->dialog.think = cli->think;

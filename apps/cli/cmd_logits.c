@@ -157,6 +157,7 @@ aegis_status aeg_cmd_logits(aeg_cli *cli, aegis_error *err)
         return aeg_fail(err, AEGIS_E_USAGE, "usage: aegis logits %s", aeg_command_table[AEG_CMD_LOGITS].args);
     if (cli->file != NULL || cli->ids_file != NULL)
         AEG_TRY(aeg_buffer_check(cli->file != NULL ? cli->file : cli->ids_file, err));
+    AEG_TRY(aeg_output_check(cli->output, err));
     aeg_ids list = { 0 };
     aegis_engine *engine = NULL;
     const bool given = cli->ids != NULL || cli->ids_file != NULL;

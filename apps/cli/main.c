@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     const int sig = aeg_signals_caught(false);
     if (status != AEGIS_OK && err.message[0] != '\0' && !(status == AEGIS_E_CANCELLED && sig != 0))
         aeg_ui_say("%s", err.message);
-    if (status == AEGIS_E_CANCELLED && sig == SIGTERM)
-        return 143;
+    if (status == AEGIS_E_CANCELLED && sig != 0)
+        return 128 + sig;
     return aegis_exit_code(status);
 }

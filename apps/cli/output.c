@@ -73,6 +73,18 @@ static aegis_status choose_paths(aeg_output *out, const char *path, aegis_error 
     return AEGIS_OK;
 }
 
+aegis_status aeg_output_check(const char *path, aegis_error *err)
+{
+    aeg_output out;
+    AEG_TRY(choose_paths(&out, path, err));
+    char *slash = strrchr(out.partial, '/');
+    if (slash == NULL)
+        memcpy(out.partial, ".", 2);
+    else
+        slash[slash == out.partial] = '\0';
+    return access(out.partial, W_OK | X_OK) == 0 ? AEGIS_OK : aeg_fail_os(err, AEGIS_E_IO, errno, "output %s", out.path);
+}
+
 aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output_tensor *tensors, uint32_t n_tensors,
                              aegis_error *err)
 {
@@ -92,7 +104,7 @@ aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output
     AEG_TRY(choose_paths(out, path, err));
     out->fd = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out->fd < 0)
-        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", out->partial);
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "output %s", out->path);
     uint8_t size[8];
     for (int i = 0; i < 8; i++)
         size[i] = (uint8_t)((uint64_t)n >> 8 * i);

@@ -33,6 +33,8 @@ typedef struct {
     uint64_t data_start, unsynced;
 } aeg_output;
 
+/* Before work that would be lost: could a file of this name be written? */
+aegis_status aeg_output_check(const char *path, aegis_error *err);
 /* Every byte of every tensor is zero until it is written. */
 aegis_status aeg_output_open(aeg_output *out, const char *path, const aeg_output_tensor *tensors, uint32_t n_tensors,
                              aegis_error *err);

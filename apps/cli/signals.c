@@ -28,15 +28,23 @@ void aeg_signals_install(void)
     sigemptyset(&act.sa_mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    /* A closed pipe is an error of write(), which says exit code 5. */
+    /* A terminal that went away: what is half written is removed. nohup stays nohup. */
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &act, NULL);
+    /* A closed pipe and a file beyond the limit (ulimit -f) are errors of write(), which say exit code 5. */
     act.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &act, NULL);
+    sigaction(SIGXFSZ, &act, NULL);
 }
 
 void aeg_signals_default(void)
 {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        signal(SIGHUP, SIG_DFL);
     if (caught != 0)
         raise(caught);
 }
@@ -51,6 +59,8 @@ void aeg_signals_watch(void (*cancel)(aegis_engine *), aegis_engine *engine)
 void aeg_signals_chat(bool on) { in_chat = on; }
 
 int aeg_signals_caught(bool clear) { return clear ? atomic_exchange(&caught, 0) : caught; }
+
+bool aeg_signals_ends(int sig) { return sig == SIGTERM || sig == SIGHUP; }
 
 int aeg_signals_cancelled(void *ctx)
 {

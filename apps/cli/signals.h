@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.h - SIGINT and SIGTERM ask for a clean stop; a second SIGINT ends at once.
+/* signals.h - SIGINT, SIGTERM and SIGHUP ask for a clean stop; a second SIGINT ends at once.
  * Thread: main; handlers touch atomics and the cancel function only. */
 #ifndef AEG_CLI_SIGNALS_H
 #define AEG_CLI_SIGNALS_H
@@ -19,6 +19,9 @@ void aeg_signals_default(void);
 
 /* The last signal caught (0: none); forgets it if `clear`. */
 int aeg_signals_caught(bool clear);
+
+/* SIGTERM, SIGHUP: they end a chat too. */
+bool aeg_signals_ends(int sig);
 
 /* In a chat a SIGINT stops the answer, never the program: no second-press exit. */
 void aeg_signals_chat(bool on);

@@ -23,6 +23,9 @@ expect 0 "a link leads to its file" $AEGIS logits "$model" --ids 1,2 -o link
 expect 0 "an old file is replaced" $AEGIS logits "$model" --ids 1,2 -o target
 [ -z "$(find . -name '*partial*')" ] || fail "partial files are left"
 
+expect 5 "output in no folder" $AEGIS logits nomodel --ids 1,2 -o nofolder/x # before anything else
+says "output nofolder/x: No such file"
+
 # --- too long for the context ---
 seq -s ' ' 1 3000 > ids.txt
 expect 2 "ids beyond the context" $AEGIS logits "$model" --ids-file ids.txt -c 100 -o x
@@ -127,6 +130,29 @@ if p.returncode not in (130, -signal.SIGINT):
 PY
     done
 done
+# A terminal that goes away while packing: what was written goes too. Packing takes a moment only, so it may end first.
+python3 - $AEGIS pack "$demo" hungup << 'PY' || fail "SIGHUP while packing"
+import os, shutil, signal, subprocess, sys, time
+for attempt in range(5):
+    shutil.rmtree('hungup', ignore_errors=True)
+    p = subprocess.Popen(sys.argv[1:], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+    while p.poll() is None and not os.path.exists('hungup.aegis-part'):
+        time.sleep(0.001)
+    p.send_signal(signal.SIGHUP)
+    err = p.communicate(timeout=60)[1]
+    if os.path.exists('hungup.aegis-part'):
+        sys.exit('a part is left')
+    if p.returncode == 129:
+        sys.exit(0)
+    if p.returncode != 0:
+        sys.exit('exit code %d: %s' % (p.returncode, err.decode()))
+print('packing was always faster than SIGHUP')
+PY
+case $AEGIS in *" "*) ;; *) # the limit would be the emulator's
+expect 5 "a limit of file sizes" bash -c "ulimit -f 1000; $AEGIS pack '$demo' limited"
+says "File too large"
+[ ! -e limited.aegis-part ] || fail "a part is left"
+;; esac
 python3 - $AEGIS tokenize "$model" -f more.txt << 'PY' || fail "SIGINT during tokenize"
 import signal, subprocess, sys, time
 p = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
