@@ -33,7 +33,12 @@ static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured,
                      measured->read_bytes_per_s);
 }
 
-/* `model` as it was given, so that the line can be copied. */
+/* As it was given, so that the line can be copied; doctor has no options of packing and would look for another store. */
+static const char *as_doctor_finds_it(const aeg_cli *cli, const char *store)
+{
+    return cli->expert_bits != 0 || cli->dense_bits != 0 || cli->tokenizer != NULL ? store : cli->model;
+}
+
 static void print_no_prediction(const aegis_plan *plan, const aegis_options *options, const char *model)
 {
     aeg_disk_figure other;
@@ -94,7 +99,7 @@ aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
         if (plan.fits && plan.predicted_decode_tok_s > 0)
             print_prediction(&plan, &options.measured, disk);
         else if (plan.fits)
-            print_no_prediction(&plan, &options, cli->model != NULL ? cli->model : cli->args[0]);
+            print_no_prediction(&plan, &options, as_doctor_finds_it(cli, store));
         AEG_TRY(aeg_ui_flush(err));
     }
     return plan.fits ? AEGIS_OK : refuse(&plan, err);

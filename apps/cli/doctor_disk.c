@@ -102,6 +102,8 @@ static aegis_status make_temporary_file(aeg_doctor_disk *disk, aegis_error *err)
 
 static aegis_status find_file(aeg_doctor_disk *disk, const char *model, aegis_error *err)
 {
+    char store[AEG_PATH_MAX];
+    aeg_cli source;
     struct stat st;
     disk->figure.record_bytes = USUAL_RECORD;
     if (model == NULL)
@@ -110,6 +112,12 @@ static aegis_status find_file(aeg_doctor_disk *disk, const char *model, aegis_er
         return aeg_fail_os(err, AEGIS_E_MODEL, errno, "%s", model);
     if (aeg_source_is_store(model))
         return find_store_file(disk, model, err);
+    aeg_options_init(&source); /* as a first use without options packs it */
+    source.model = model;
+    if (aeg_source_packed(&source, store, &disk->unpacked)) {
+        disk->unpacked = false;
+        return find_store_file(disk, store, err);
+    }
     if (S_ISDIR(st.st_mode))
         return find_largest_file(disk, model, err);
     if ((size_t)snprintf(disk->path, sizeof disk->path, "%s", model) >= sizeof disk->path)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +55,22 @@ static bool ends_with(const char *name, const char *end)
     return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
+typedef struct {
+    uint32_t n_weights;       /* *.safetensors */
+    bool config;              /* config.json   */
+    char gguf[NAME_MAX + 1];  /* the first by name that can be a model; "": none */
+} folder_facts;
+
+static void note_file(folder_facts *facts, const char *name)
+{
+    facts->n_weights += ends_with(name, ".safetensors");
+    facts->config |= strcmp(name, "config.json") == 0;
+    if (ends_with(name, ".gguf") && strncmp(name, "mmproj", 6) != 0 && (facts->gguf[0] == '\0' || strcmp(name, facts->gguf) < 0))
+        snprintf(facts->gguf, sizeof facts->gguf, "%s", name);
+}
+
 /* Files of a source; order of readdir does not matter, so each file is hashed alone and the hashes are added. */
-static aegis_status hash_folder(const char *folder, uint64_t *hash, uint32_t *n_weights, aegis_error *err)
+static aegis_status hash_folder(const char *folder, uint64_t *hash, folder_facts *facts, aegis_error *err)
 {
     DIR *dir = opendir(folder);
     if (dir == NULL)
@@ -65,14 +80,14 @@ static aegis_status hash_folder(const char *folder, uint64_t *hash, uint32_t *n_
     while ((entry = readdir(dir)) != NULL) {
         const char *name = entry->d_name;
         struct stat st;
+        note_file(facts, name);
         if (!ends_with(name, ".safetensors") && !ends_with(name, ".json") && !ends_with(name, ".jinja") &&
             !ends_with(name, ".model"))
             continue;
         if (fstatat(dirfd(dir), name, &st, 0) != 0 || !S_ISREG(st.st_mode))
             continue;
-        const int64_t facts[3] = { st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec };
-        sum += mix(mix_text(UINT64_C(0xcbf29ce484222325), name), facts, sizeof facts);
-        *n_weights += ends_with(name, ".safetensors");
+        const int64_t changed[3] = { st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec };
+        sum += mix(mix_text(UINT64_C(0xcbf29ce484222325), name), changed, sizeof changed);
     }
     closedir(dir);
     *hash = mix(*hash, &sum, sizeof sum);
@@ -111,16 +126,17 @@ static aegis_status make_key(char key[AEG_SOURCE_KEY], const aeg_cli *cli, const
 {
     /* Change the text when stores of the same source get another layout. */
     uint64_t hash = mix_text(UINT64_C(0xcbf29ce484222325), "store 1");
-    uint32_t n_weights = 0, unused = 0;
+    folder_facts facts = { 0 }, unused = { 0 };
     const int32_t bits[2] = { cli->expert_bits, cli->dense_bits };
     hash = mix(mix_text(hash, source), bits, sizeof bits);
     if (!aeg_is_directory(source))
         hash_parts(source, &hash);
     else
-        AEG_TRY(hash_folder(source, &hash, &n_weights, err));
-    if (n_weights == 0 && aeg_is_directory(source))
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no *.safetensors); of a GGUF model name the file",
-                        cli->model);
+        AEG_TRY(hash_folder(source, &hash, &facts, err));
+    if (aeg_is_directory(source) && (facts.n_weights == 0 || !facts.config))
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: neither a store (no manifest.json) nor a model folder (no %s); of a GGUF model name "
+                        "the file%s%s", cli->model, facts.n_weights == 0 ? "*.safetensors" : "config.json",
+                        facts.gguf[0] != '\0' ? ", here " : "", facts.gguf);
     if (cli->tokenizer != NULL)
         AEG_TRY(hash_folder(cli->tokenizer, &hash, &unused, err));
 
@@ -180,6 +196,16 @@ aegis_status aeg_source_lock(int *out, const char *folder, const char *key, bool
     }
 }
 
+/* Of a model that was not packed: nothing is left in the folder. Who waits for the lock sees that its file is gone. */
+static void drop_lock(int lock, const char *folder, const char *key)
+{
+    char name[AEG_SOURCE_KEY + 8], path[AEG_PATH_MAX];
+    snprintf(name, sizeof name, "%.*s.lock", AEG_SOURCE_KEY, key);
+    if (aeg_path_join(path, folder, name, NULL) == AEGIS_OK)
+        unlink(path);
+    close(lock);
+}
+
 /* --- resolve --------------------------------------------------------------------------------------- */
 
 static aegis_status note_source(const char *folder, const char *key, const char *source, aegis_error *err)
@@ -200,16 +226,22 @@ static aegis_status note_source(const char *folder, const char *key, const char 
 static aegis_status pack_first_use(const aeg_cli *cli, const char *source, const char *folder, const char *key,
                                    const char *store, aegis_error *err)
 {
-    AEG_TRY(aeg_make_dirs(folder, err));
     int lock = -1;
-    AEG_TRY(aeg_source_lock(&lock, folder, key, true, err));
-    aegis_status status = AEGIS_OK;
+    aegis_status status = aeg_make_dirs(folder, err);
+    if (status == AEGIS_OK)
+        status = aeg_source_lock(&lock, folder, key, true, err);
+    if (status == AEGIS_E_IO)
+        return aeg_wrap(err, status, "no place for packed models (set XDG_CACHE_HOME, or run aegis pack SRC DST)");
+    AEG_TRY(status);
     if (!aeg_source_is_store(store)) { /* the other process may have packed it meanwhile */
         status = aeg_pack_child(cli, source, store, err);
         if (status == AEGIS_OK)
             status = note_source(folder, key, source, err);
     }
-    close(lock);
+    if (status != AEGIS_OK && !aeg_source_is_store(store))
+        drop_lock(lock, folder, key);
+    else
+        close(lock);
     return status;
 }
 
@@ -242,10 +274,34 @@ static aegis_status full_path(const char *model, bool file, char *out, aegis_err
     return aeg_path_join(out, resolved, name, err);
 }
 
+/* Where the store of a source is or will be: source [AEG_PATH_MAX] its full path, store = folder/key. */
+typedef struct {
+    char source[AEG_PATH_MAX], folder[AEG_PATH_MAX], key[AEG_SOURCE_KEY];
+} place;
+
+static aegis_status find_place(const aeg_cli *cli, bool file, place *p, char *store, aegis_error *err)
+{
+    AEG_TRY(full_path(cli->model, file, p->source, err));
+    AEG_TRY(make_key(p->key, cli, p->source, err));
+    AEG_TRY(aeg_source_cache_folder(p->folder, err));
+    return aeg_path_join(store, p->folder, p->key, err);
+}
+
+bool aeg_source_packed(const aeg_cli *cli, char *store, bool *is_source)
+{
+    struct stat st;
+    place p;
+    *is_source = stat(cli->model, &st) == 0 && (!S_ISREG(st.st_mode) || check_gguf(cli->model, NULL) == AEGIS_OK) &&
+                 find_place(cli, S_ISREG(st.st_mode), &p, store, NULL) == AEGIS_OK;
+    return *is_source && aeg_source_is_store(store);
+}
+
 aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *err)
 {
     const char *model = cli->model;
     struct stat st;
+    if (model[0] == '\0')
+        return aeg_fail(err, AEGIS_E_USAGE, "the name of the model is empty");
     if (stat(model, &st) != 0)
         return aeg_fail_os(err, AEGIS_E_MODEL, errno, "model %s", model);
     if (S_ISREG(st.st_mode))
@@ -258,10 +314,7 @@ aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *er
                        cli->expert_bits != 0 ? "--expert-bits" : cli->dense_bits != 0 ? "--dense-bits" : "--tokenizer");
         return AEGIS_OK;
     }
-    char source[AEG_PATH_MAX], folder[AEG_PATH_MAX], key[AEG_SOURCE_KEY];
-    AEG_TRY(full_path(model, S_ISREG(st.st_mode), source, err));
-    AEG_TRY(make_key(key, cli, source, err));
-    AEG_TRY(aeg_source_cache_folder(folder, err));
-    AEG_TRY(aeg_path_join(store, folder, key, err));
-    return aeg_source_is_store(store) ? AEGIS_OK : pack_first_use(cli, source, folder, key, store, err);
+    place p;
+    AEG_TRY(find_place(cli, S_ISREG(st.st_mode), &p, store, err));
+    return aeg_source_is_store(store) ? AEGIS_OK : pack_first_use(cli, p.source, p.folder, p.key, store, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_source.h - what MODEL on the command line means, and the stores packed on first use.
  *
- * A store is used as it is. A model folder is packed once into $XDG_CACHE_HOME/aegis/stores/KEY (KEY: name of
+ * A store is used as it is. A GGUF file or a model folder is packed once into $XDG_CACHE_HOME/aegis/stores/KEY (KEY: name of
  * the folder and a hash of its path, the size and time of its files and the pack options), by a child process,
  * so that its memory is gone before the engine plans its own. A lock file makes two processes pack once.
  * Beside each store lies KEY.json with the source it came from.
@@ -16,6 +16,10 @@
 /* The store folder of cli->model into store[AEG_PATH_MAX]. AEGIS_E_MODEL: neither store nor source. If packing
  * failed the child has said why, and the message is empty. */
 aegis_status aeg_source_resolve(const aeg_cli *cli, char *store, aegis_error *err);
+
+/* Is cli->model a source (a GGUF file, a model folder), and has it been packed with these options? Then its store is in
+ * store[AEG_PATH_MAX]. Nothing is packed. */
+bool aeg_source_packed(const aeg_cli *cli, char *store, bool *is_source);
 
 /* The folder of packed stores into out[AEG_PATH_MAX]; it may not exist yet. AEGIS_E_USAGE: no home. */
 aegis_status aeg_source_cache_folder(char *out, aegis_error *err);

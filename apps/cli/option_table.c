@@ -17,7 +17,7 @@
 
 /* names, kind, meta, help, commands, marks, offset, min, max, choices, later */
 const aeg_option aeg_option_table[] = {
-    { "-m --model", AEG_OPT_TEXT, "MODEL", "store, or model folder as published", MODEL | C(VERIFY) | C(DOCTOR), 0, AT(model), 0, 0, 0, 0 },
+    { "-m --model", AEG_OPT_TEXT, "MODEL", "store, model folder as published, or GGUF file", MODEL | C(VERIFY) | C(DOCTOR), 0, AT(model), 0, 0, 0, 0 },
     { "-p --prompt", AEG_OPT_TEXT, "TEXT", "the prompt; - reads standard input", C(RUN) | C(TOKENIZE) | C(LOGITS), COMMON, AT(prompt), 0, 0, 0, 0 },
     { "-f --prompt-file --file", AEG_OPT_TEXT, "FILE", "read the text from a file", C(RUN) | C(TOKENIZE) | C(TEMPLATE) | C(LOGITS) | C(EVAL), COMMON, AT(file), 0, 0, 0, 0 },
     { "-sys --system --system-prompt", AEG_OPT_TEXT, "TEXT", "system prompt", GENERATE, COMMON, AT(system), 0, 0, 0, 0 },
@@ -26,12 +26,12 @@ const aeg_option aeg_option_table[] = {
     { "--nothink --no-think", AEG_OPT_SET, 0, "ask for an answer without thinking", GENERATE | C(TEMPLATE), COMMON, AT(think), 0, 0, 0, 0 },
     { "-n --predict --n-predict --tokens --max-tokens", AEG_OPT_COUNT, "N", "most tokens to generate (default: until the context is full)", GENERATE, COMMON, AT(n_predict), -1, UINT_MAX, 0, 0 },
 
-    { "--memory", AEG_OPT_SIZE, "SIZE", "hard budget of the whole process: 4GiB, 512MiB, 50%", MODEL | C(PACK), COMMON | ENV, AT(memory), 0, 0, 0, 0 },
+    { "--memory", AEG_OPT_SIZE, "SIZE", "hard budget of the whole process: 4GiB, 512MiB, 50% (default: what is free less 1 GiB)", MODEL | C(PACK), COMMON | ENV, AT(memory), 0, 0, 0, 0 },
     { "-c --ctx --max-kv-size --ctx-size", AEG_OPT_COUNT, "N", "context length in tokens (default 4096)", ENGINE, COMMON | ENV, AT(n_ctx), 0, 1 << 26, 0, 0 },
     { "-t --threads", AEG_OPT_COUNT, "N|auto", "threads (default: auto, all cores; decoding with as many of them as measure fastest)", ENGINE | C(DOCTOR) | C(PACK), COMMON | ENV, AT(threads), 0, 256, 0, 0 },
     { "--cpu-mask", AEG_OPT_CHOICE, "LEVEL", "instruction set (default: the best there is)", ENGINE, ENV, AT(cpu), 0, 0, "auto|scalar|avx2|avx512|neon", 0 },
-    { "--activations", AEG_OPT_CHOICE, "TYPE", "what weights are multiplied with", ENGINE, ENV, AT(activations), 0, 0, "int8|int16|f32", 0 },
-    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values", ENGINE, ENV, AT(kv), 0, 0, "f32|f16|q8|t4|t3", "q8_0|q4_0|bf16" },
+    { "--activations", AEG_OPT_CHOICE, "TYPE", "what weights are multiplied with (default int8)", ENGINE, ENV, AT(activations), 0, 0, "int8|int16|f32", 0 },
+    { "-ctk -ctv --kv-type", AEG_OPT_CHOICE, "TYPE", "type of stored keys and values (default f32)", ENGINE, ENV, AT(kv), 0, 0, "f32|f16|q8|t4|t3", "q8_0|q4_0|bf16" },
     { "--io", AEG_OPT_CHOICE, "HOW", "how experts are read", ENGINE | C(DOCTOR), ENV, AT(io), 0, 0, "auto|uring|pread|null|sim", 0 },
     { "--sim-disk", AEG_OPT_DISK, "RATE[,US]", "simulate a disk: bytes per second, and a latency, such as 7GB/s or 7GB/s,80us", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
     { "--sim-latency", AEG_OPT_REAL, "US", "with --sim-disk: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },
@@ -57,7 +57,7 @@ const aeg_option aeg_option_table[] = {
 
     { "--experts --expert-bits", AEG_OPT_BITS, "B|keep", "bits of expert weights when packing", MODEL | C(PACK), COMMON, AT(expert_bits), 0, 0, 0, 0 },
     { "--dense-bits", AEG_OPT_BITS, "B|keep", "bits of all other weights when packing", MODEL | C(PACK), COMMON, AT(dense_bits), 0, 0, 0, 0 },
-    { "--tokenizer", AEG_OPT_TEXT, "DIR", "folder with tokenizer.json when packing", MODEL | C(PACK), 0, AT(tokenizer), 0, 0, 0, 0 },
+    { "--tokenizer", AEG_OPT_TEXT, "DIR", "folder with tokenizer.json or tokenizer.model, when packing", MODEL | C(PACK), 0, AT(tokenizer), 0, 0, 0, 0 },
 
     { "--ids", AEG_OPT_TEXT, "1,2,3", "token ids instead of text", C(LOGITS) | C(EVAL), COMMON, AT(ids), 0, 0, 0, 0 },
     { "--ids-file", AEG_OPT_TEXT, "FILE", "token ids as a JSON array or separated by spaces", C(LOGITS) | C(EVAL), COMMON, AT(ids_file), 0, 0, 0, 0 },

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/process.h"
@@ -397,6 +398,8 @@ static aegis_status find_command(aeg_cli *cli, const char *word, aegis_error *er
         if (strcmp(word, *later) == 0)
             return aeg_fail(err, AEGIS_E_USAGE, "not in this version: aegis %s", word);
     char nearest[AEG_OPTION_NAME_MAX];
+    if (strchr(word, '/') != NULL || access(word, F_OK) == 0)
+        return aeg_fail(err, AEGIS_E_USAGE, "unknown command '%.200s'; for a model: aegis run %.200s", word, word);
     if (aeg_suggest_command(nearest, word))
         return aeg_fail(err, AEGIS_E_USAGE, "unknown command '%.60s'; did you mean %s?", word, nearest);
     return aeg_fail(err, AEGIS_E_USAGE, "unknown command '%.60s'; see aegis help", word);

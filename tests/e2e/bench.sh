@@ -94,6 +94,11 @@ assert f['bytes_per_s'] > 0 and d['read_bandwidth'] > 0" || fail "the figure is 
 mkdir folder && head -c 4000000 /dev/zero > folder/weights.safetensors
 expect 0 "doctor of a folder" $AEGIS doctor folder --io pread --json
 json "j['disk']['path'].endswith('weights.safetensors') and 'pread' in j['disk']['how']"
+ln -s "$demo" published
+expect 0 "first use" $AEGIS plan published -c 64
+expect 0 "doctor of a source" $AEGIS doctor published --json # its store is what runs
+json "j['disk']['record_bytes'] == 32768 and j['disk']['path'].startswith('$work/cache/aegis/stores/')"
+$AEGIS cache rm --all
 mkdir nothing
 expect 0 "doctor of an empty folder" $AEGIS doctor nothing
 answers "no file of 1 MiB"

@@ -36,7 +36,7 @@ expect 4 "a part is missing" $AEGIS show links/split-00001-of-00003.gguf
 says "split-00003-of-00003.gguf"
 
 expect 4 "the folder of a file" $AEGIS run "$tiny" -p hi
-says "of a GGUF model name the file"
+says "of a GGUF model name the file, here split-00001-of-00003.gguf"
 
 head -c 200000 "$tiny/tiny.gguf" > cut.gguf
 expect 4 "a cut file" $AEGIS run cut.gguf -p hi

@@ -21,8 +21,11 @@ expect 4 "run a store without dense.bin" $AEGIS run broken -p hi
 mkdir source && echo '{}' > source/config.json && head -c 100 "$demo/model.safetensors" > source/model.safetensors
 expect 4 "a truncated source" $AEGIS run source -p hi
 silent
-expect 0 "nothing half packed" find cache -name manifest.json
+expect 0 "nothing half packed, no lock left" find cache -type f
 silent
+ln -s /proc/nowhere nowhere
+XDG_CACHE_HOME=$work/nowhere expect 5 "no place for stores" $AEGIS run "$demo" -p hi
+says "set XDG_CACHE_HOME"
 expect 4 "verify a source" $AEGIS verify "$demo"
 
 # A model without a tokenizer is packed for token ids only.

@@ -20,6 +20,10 @@ expect 2 "no command" $AEGIS
 silent
 expect 2 "unknown command" $AEGIS pln x
 says "did you mean plan?"
+expect 2 "a model in place of a command" $AEGIS ./lib.sh -p hi
+says "for a model: aegis run ./lib.sh"
+expect 2 "a model without a name" $AEGIS run "" -p hi
+says "is empty"
 expect 2 "unknown option" $AEGIS run x --memroy 1GiB
 says "did you mean --memory?"
 expect 2 "missing value" $AEGIS run x --memory
