@@ -7,7 +7,7 @@
 #include "kernels/blocks.h"
 #include "kernels/grids.h"
 
-enum { PARTS = AEG_HALVES, PART_ROWS = AEG_HALF_ROWS, PART_BYTES = AEG_HALF_BYTES, PREFETCH_ONE = 0 };
+enum { PARTS = AEG_HALVES, PART_ROWS = AEG_HALF_ROWS, PART_BYTES = AEG_HALF_BYTES, PREFETCH_ONE = 0, LANES_AHEAD = 0 };
 
 typedef __m256i vec;
 typedef __m256 fvec;

@@ -42,58 +42,75 @@ AEG_INLINE __m256i dot_group(const uint32_t bits, const __m256i *u, const int8_t
     return bits == 8 ? _mm256_add_epi32(low, _mm256_slli_epi32(dot8(limit, u + AEG_QUADS, q), 4)) : low;
 }
 
-/* One row block, n tokens; bits is a constant, and n where it is 1. */
-AEG_INLINE void row_block(const uint32_t bits, const uint32_t n, const aeg_matmul_args *a, const aeg_strip *x,
-                          uint32_t block)
+/* The columns of one tile, from `col` on, for n tokens; bits and ahead (0: nothing is fetched) are constants, and n where it is 1. */
+AEG_INLINE void add_tile(const uint32_t bits, const uint32_t ahead, const uint32_t n, const aeg_matmul_args *a,
+                         const aeg_strip *x, const uint8_t *tile, size_t col, __m256 y[AEG_STRIP][AEG_HALVES])
 {
-    const aeg_weights *w = a->w;
-    const uint32_t scale_kind = w->type.scale_kind, scale_bytes = AEG_ROWS * aeg_scale_bytes(scale_kind);
-    const uint32_t group = w->type.group, x_block = a->x->block;
-    const uint8_t *p = w->data + block * w->block_stride;
-    __m256 y[AEG_STRIP][AEG_HALVES];
+    const aeg_weight_type type = a->w->type;
+    const uint32_t scale_bytes = AEG_ROWS * aeg_scale_bytes(type.scale_kind), x_block = a->x->block;
+    const uint8_t *p = tile + 2 * scale_bytes;
     __m256i u[N_OPERANDS], dot[AEG_STRIP][AEG_HALVES];
 
-    for (uint32_t m = 0; m < n; m++)
-        y[m][0] = y[m][1] = _mm256_setzero_ps();
-    for (size_t col = 0; col < w->n_cols;) {
-        const uint8_t *header = p;
-        p += 2 * scale_bytes;
-        for (const size_t tile_end = col + group; col < tile_end;) {
-            const size_t b = col / x_block;
-            for (uint32_t m = 0; m < n; m++)
-                dot[m][0] = dot[m][1] = _mm256_setzero_si256();
-            for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
-                if (n > 1)
-                    aeg_prefetch(p, AEG_PLANE_BYTES * bits);
-                AEG_UNROLL for (uint32_t h = 0; h < AEG_HALVES; h++) {
-                    expand(bits, p + h * AEG_HALF_BYTES, u);
-                    for (uint32_t m = 0; m < n; m++)
-                        dot[m][h] = _mm256_add_epi32(dot[m][h], dot_group(bits, u, x->q8[m] + col));
-                }
-                p += AEG_PLANE_BYTES * bits;
-            }
+    if (ahead != 0)
+        aeg_prefetch(tile, 2 * scale_bytes, ahead);
+    for (const size_t tile_end = col + type.group; col < tile_end;) {
+        const size_t b = col / x_block;
+        for (uint32_t m = 0; m < n; m++)
+            dot[m][0] = dot[m][1] = _mm256_setzero_si256();
+        for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
+            if (ahead != 0)
+                aeg_prefetch(p, AEG_PLANE_BYTES * bits, ahead);
             AEG_UNROLL for (uint32_t h = 0; h < AEG_HALVES; h++) {
-                const __m256 scale = aeg_load_floats(scale_kind, header, h);
-                const __m256 bias = aeg_load_floats(scale_kind, header + scale_bytes, h);
+                expand(bits, p + h * AEG_HALF_BYTES, u);
                 for (uint32_t m = 0; m < n; m++)
-                    y[m][h] = aeg_add_dot(y[m][h], scale, bias, dot[m][h], x->d[m][b], x->s[m][b]);
+                    dot[m][h] = _mm256_add_epi32(dot[m][h], dot_group(bits, u, x->q8[m] + col));
             }
+            p += AEG_PLANE_BYTES * bits;
+        }
+        AEG_UNROLL for (uint32_t h = 0; h < AEG_HALVES; h++) {
+            const __m256 scale = aeg_load_floats(type.scale_kind, tile, h);
+            const __m256 bias = aeg_load_floats(type.scale_kind, tile + scale_bytes, h);
+            for (uint32_t m = 0; m < n; m++)
+                y[m][h] = aeg_add_dot(y[m][h], scale, bias, dot[m][h], x->d[m][b], x->s[m][b]);
         }
     }
-    for (uint32_t m = 0; m < n; m++)
-        aeg_store_rows(x->y[m], w, block, y[m][0], y[m][1]);
+}
+
+/* `lanes` row blocks, `step` apart, for n tokens; bits and lanes are constants, and n where it is 1. */
+AEG_INLINE void row_blocks(const uint32_t bits, const uint32_t lanes, const uint32_t n, const aeg_matmul_args *a,
+                           const aeg_strip *x, uint32_t block, uint32_t step)
+{
+    const aeg_weights *w = a->w;
+    const uint32_t ahead = lanes > 1 ? AEG_AHEAD_LANES : n > 1 ? AEG_AHEAD : 0;
+    const size_t tile_bytes = aeg_tile_bytes(w->type), apart = step * w->block_stride;
+    const uint8_t *tile = w->data + block * w->block_stride;
+    __m256 y[AEG_LANES][AEG_STRIP][AEG_HALVES];
+
+    for (uint32_t r = 0; r < lanes; r++)
+        for (uint32_t m = 0; m < n; m++)
+            y[r][m][0] = y[r][m][1] = _mm256_setzero_ps();
+    for (size_t col = 0; col < w->n_cols; col += w->type.group, tile += tile_bytes)
+        AEG_UNROLL for (uint32_t r = 0; r < lanes; r++) add_tile(bits, ahead, n, a, x, tile + r * apart, col, y[r]);
+    for (uint32_t r = 0; r < lanes; r++)
+        for (uint32_t m = 0; m < n; m++)
+            aeg_store_rows(x->y[m], w, block + r * step, y[r][m][0], y[r][m][1]);
 }
 
 #define WIDTH(bits)                                                                                             \
+    static void i8_##bits##_lanes(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block, uint32_t step)  \
+    {                                                                                                           \
+        row_blocks(bits, AEG_LANES, 1, a, x, block, step);                                                      \
+    }                                                                                                           \
     static void i8_##bits##_one(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)  \
     {                                                                                                           \
+        block0 = aeg_run_lanes(i8_##bits##_lanes, a, x, block0, block1);                                        \
         for (uint32_t block = block0; block < block1; block++)                                                  \
-            row_block(bits, 1, a, x, block);                                                                    \
+            row_blocks(bits, 1, 1, a, x, block, 0);                                                             \
     }                                                                                                           \
     static void i8_##bits##_some(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1) \
     {                                                                                                           \
         for (uint32_t block = block0; block < block1; block++)                                                  \
-            row_block(bits, x->n, a, x, block);                                                                 \
+            row_blocks(bits, 1, x->n, a, x, block, 0);                                                          \
     }                                                                                                           \
     static void i8_##bits(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                           \
     {                                                                                                           \

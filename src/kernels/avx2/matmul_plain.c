@@ -23,7 +23,7 @@ AEG_INLINE void row_blocks(const uint32_t kind, const uint32_t r_n, const uint32
         AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) y[i][m] = _mm256_setzero_ps();
     for (size_t col = 0; col < w->n_cols; col += 4) {
         if (m_n > 2)
-            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(p[r] + col * column_bytes, 4 * column_bytes);
+            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(p[r] + col * column_bytes, 4 * column_bytes, AEG_AHEAD);
         AEG_UNROLL for (uint32_t t = 0; t < 4; t++)
             AEG_UNROLL for (uint32_t i = 0; i < h_n; i++) {
                 const __m256 v = aeg_load_floats(kind, p[i / 2] + (col + t) * column_bytes, i % 2);

@@ -7,7 +7,7 @@
 #include "kernels/blocks.h"
 #include "kernels/grids.h"
 
-enum { PARTS = 1, PART_ROWS = 16, PART_BYTES = 64, PREFETCH_ONE = 1 };
+enum { PARTS = 1, PART_ROWS = 16, PART_BYTES = 64, PREFETCH_ONE = 1, LANES_AHEAD = AEG_AHEAD_LANES };
 
 typedef __m512i vec;
 typedef __m512 fvec;

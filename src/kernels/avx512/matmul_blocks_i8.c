@@ -35,7 +35,7 @@ AEG_INLINE vec b_dot(const uint32_t kind, const uint32_t fixed, const b_source *
 #define TOKENS(name, kind, n)                                                                              \
     static void name##_##n(const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0, uint32_t block)      \
     {                                                                                                      \
-        b_row_block_i8(kind, n, n, a, x, m0, block);                                                          \
+        b_row_blocks_i8(kind, 1, n, n, a, x, m0, block, 0);                                                \
     }
 
 static void run(const aeg_row_block_fn *by_log2, const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)
@@ -54,9 +54,15 @@ static void run(const aeg_row_block_fn *by_log2, const aeg_matmul_args *a, const
     TOKENS(name, kind, 2)                                                                                         \
     TOKENS(name, kind, 4)                                                                                         \
     TOKENS(name, kind, 8)                                                                                         \
+    static void name##_lanes(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block, uint32_t step)         \
+    {                                                                                                             \
+        b_row_blocks_i8(kind, AEG_LANES, 1, 1, a, x, 0, block, step);                                             \
+    }                                                                                                             \
     static void name##_strip(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1)      \
     {                                                                                                             \
         static const aeg_row_block_fn by_log2[] = { name##_1, name##_2, name##_4, name##_8 };                     \
+        if (x->n == 1 && b_has_lanes(kind))                                                                       \
+            block0 = aeg_run_lanes(name##_lanes, a, x, block0, block1);                                           \
         run(by_log2, a, x, block0, block1);                                                                       \
     }                                                                                                             \
     static void name##_i8(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                             \

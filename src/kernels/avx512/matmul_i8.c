@@ -27,49 +27,58 @@ AEG_INLINE __m512i sum_chains(const uint32_t m_n, const __m512i *acc)
                       : _mm512_add_epi32(_mm512_add_epi32(acc[0], acc[1]), _mm512_add_epi32(acc[2], acc[3]));
 }
 
-/* One row block, m_n tokens from m0; bits and m_n are constants. */
-AEG_INLINE void row_block(const uint32_t bits, const uint32_t m_n, const aeg_matmul_args *a, const aeg_strip *x,
-                          uint32_t m0, uint32_t block)
+/* The columns of one tile, from `col` on, for m_n tokens from m0; bits, m_n and ahead are constants. */
+AEG_INLINE void add_tile(const uint32_t bits, const uint32_t m_n, const uint32_t ahead, const aeg_matmul_args *a,
+                         const aeg_strip *x, uint32_t m0, const uint8_t *p, size_t col, __m512 *y)
 {
-    const aeg_weights *w = a->w;
-    const uint32_t scale_kind = w->type.scale_kind, scale_bytes = AEG_ROWS * aeg_scale_bytes(scale_kind);
-    const uint32_t x_block = a->x->block, blocks_per_tile = w->type.group / x_block;
-    const uint32_t n_blocks = w->n_cols / x_block;
-    const uint8_t *p = w->data + block * w->block_stride;
-    const int8_t *q[AEG_STRIP];
-    __m512 y[AEG_STRIP];
-
-    AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) {
-        q[m] = x->q8[m0 + m];
-        y[m] = _mm512_setzero_ps();
-    }
-    size_t col = 0;
-    for (uint32_t b = 0; b < n_blocks;) {
-        const __m512 scale = aeg_load_floats(scale_kind, p), bias = aeg_load_floats(scale_kind, p + scale_bytes);
-        p += 2 * scale_bytes;
-        for (const uint32_t b1 = b + blocks_per_tile; b < b1; b++) {
-            __m512i acc[AEG_STRIP][CHAINS];
-            AEG_UNROLL for (uint32_t m = 0; m < m_n; m++)
-                AEG_UNROLL for (uint32_t c = 0; c < CHAINS; c++) acc[m][c] = _mm512_setzero_si512();
-            for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
-                aeg_prefetch(p, AEG_PLANE_BYTES * bits);
-                add_group(bits, m_n, p, q, col, acc);
-                p += AEG_PLANE_BYTES * bits;
-            }
-            AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) {
-                const __m512 scaled = _mm512_mul_ps(scale, _mm512_set1_ps(x->d[m0 + m][b]));
-                y[m] = _mm512_fmadd_ps(scaled, _mm512_cvtepi32_ps(sum_chains(m_n, acc[m])), y[m]);
-                y[m] = _mm512_fmadd_ps(bias, _mm512_set1_ps(x->s[m0 + m][b]), y[m]);
-            }
+    const aeg_weight_type type = a->w->type;
+    const uint32_t scale_bytes = AEG_ROWS * aeg_scale_bytes(type.scale_kind), x_block = a->x->block;
+    const __m512 scale = aeg_load_floats(type.scale_kind, p), bias = aeg_load_floats(type.scale_kind, p + scale_bytes);
+    aeg_prefetch(p, 2 * scale_bytes, ahead);
+    p += 2 * scale_bytes;
+    for (const size_t tile_end = col + type.group; col < tile_end;) {
+        const size_t b = col / x_block;
+        const int8_t *q[AEG_STRIP];
+        __m512i acc[AEG_STRIP][CHAINS];
+        AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) {
+            q[m] = x->q8[m0 + m];
+            AEG_UNROLL for (uint32_t c = 0; c < CHAINS; c++) acc[m][c] = _mm512_setzero_si512();
+        }
+        for (const size_t end = col + x_block; col < end; col += AEG_PLANE_COLS) {
+            aeg_prefetch(p, AEG_PLANE_BYTES * bits, ahead);
+            add_group(bits, m_n, p, q, col, acc);
+            p += AEG_PLANE_BYTES * bits;
+        }
+        AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) {
+            const __m512 scaled = _mm512_mul_ps(scale, _mm512_set1_ps(x->d[m0 + m][b]));
+            y[m] = _mm512_fmadd_ps(scaled, _mm512_cvtepi32_ps(sum_chains(m_n, acc[m])), y[m]);
+            y[m] = _mm512_fmadd_ps(bias, _mm512_set1_ps(x->s[m0 + m][b]), y[m]);
         }
     }
-    AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) aeg_store_rows(x->y[m0 + m], w, block, y[m]);
+}
+
+/* `lanes` row blocks, `step` apart, for m_n tokens from m0; bits, lanes and m_n are constants. */
+AEG_INLINE void row_blocks(const uint32_t bits, const uint32_t lanes, const uint32_t m_n, const aeg_matmul_args *a,
+                           const aeg_strip *x, uint32_t m0, uint32_t block, uint32_t step)
+{
+    const aeg_weights *w = a->w;
+    const size_t tile_bytes = aeg_tile_bytes(w->type), apart = step * w->block_stride;
+    const uint8_t *p = w->data + block * w->block_stride;
+    __m512 y[AEG_LANES][AEG_STRIP];
+
+    AEG_UNROLL for (uint32_t r = 0; r < lanes; r++)
+        AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) y[r][m] = _mm512_setzero_ps();
+    for (size_t col = 0; col < w->n_cols; col += w->type.group, p += tile_bytes)
+        AEG_UNROLL for (uint32_t r = 0; r < lanes; r++)
+            add_tile(bits, m_n, lanes > 1 ? AEG_AHEAD_LANES : AEG_AHEAD, a, x, m0, p + r * apart, col, y[r]);
+    AEG_UNROLL for (uint32_t r = 0; r < lanes; r++)
+        AEG_UNROLL for (uint32_t m = 0; m < m_n; m++) aeg_store_rows(x->y[m0 + m], w, block + r * step, y[r][m]);
 }
 
 #define TOKENS(bits, n)                                                                                    \
     static void i8_##bits##_##n(const aeg_matmul_args *a, const aeg_strip *x, uint32_t m0, uint32_t block) \
     {                                                                                                      \
-        row_block(bits, n, a, x, m0, block);                                                               \
+        row_blocks(bits, 1, n, a, x, m0, block, 0);                                                        \
     }
 
 #define WIDTH(bits)                                                                                               \
@@ -79,12 +88,18 @@ AEG_INLINE void row_block(const uint32_t bits, const uint32_t m_n, const aeg_mat
     TOKENS(bits, 4)                                                                                               \
     TOKENS(bits, 6)                                                                                               \
     TOKENS(bits, 8)                                                                                               \
+    static void i8_##bits##_lanes(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block, uint32_t step)    \
+    {                                                                                                             \
+        row_blocks(bits, AEG_LANES, 1, a, x, 0, block, step);                                                     \
+    }                                                                                                             \
     static void i8_##bits##_strip(const aeg_matmul_args *a, const aeg_strip *x, uint32_t block0, uint32_t block1) \
     {                                                                                                             \
         static const aeg_row_block_fn by_n[AEG_STRIP + 1] = {                                                     \
             NULL, i8_##bits##_1, i8_##bits##_2, i8_##bits##_3, i8_##bits##_4, NULL, i8_##bits##_6, NULL,          \
             i8_##bits##_8,                                                                                        \
         };                                                                                                        \
+        if (x->n == 1)                                                                                            \
+            block0 = aeg_run_lanes(i8_##bits##_lanes, a, x, block0, block1);                                      \
         aeg_run_strip(by_n, a, x, block0, block1);                                                                \
     }                                                                                                             \
     static void i8_##bits(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                             \

@@ -7,7 +7,7 @@
 #include "kernels/grids.h"
 #include "kernels/neon/matmul.h"
 
-enum { PARTS = AEG_QUARTERS, PART_ROWS = AEG_QUARTER_ROWS, PART_BYTES = AEG_QUARTER_BYTES, PREFETCH_ONE = 0 };
+enum { PARTS = AEG_QUARTERS, PART_ROWS = AEG_QUARTER_ROWS, PART_BYTES = AEG_QUARTER_BYTES, PREFETCH_ONE = 0, LANES_AHEAD = 0 };
 
 typedef uint8x16_t vec;
 typedef float32x4_t fvec;

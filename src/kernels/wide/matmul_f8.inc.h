@@ -16,7 +16,7 @@ AEG_INLINE void f8_tile(const uint32_t r_n, const uint32_t m_n, const uint8_t *c
             scale[r][p] = f_mul(f_load(tile[r] + 4 * p * PART_ROWS), f_set(256.0f));
     for (uint32_t col = 0; col < AEG_F8_COLS; col += 4) {
         if (m_n > 2 && col % F8_GROUP == 0)
-            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(tile[r] + col * AEG_ROWS, F8_GROUP * AEG_ROWS);
+            AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) aeg_prefetch(tile[r] + col * AEG_ROWS, F8_GROUP * AEG_ROWS, AEG_AHEAD);
         AEG_UNROLL for (uint32_t t = 0; t < 4; t++)
             AEG_UNROLL for (uint32_t r = 0; r < r_n; r++) {
                 f8_codes(tile[r] + AEG_F8_HEADER + (col + t) * AEG_ROWS, code);
