@@ -176,8 +176,8 @@ static aegis_status open_chat(aeg_chat *chat, aeg_line_editor **editor, aegis_er
     aegis_info info;
     aegis_engine_info(chat->engine, &info);
     if (!info.has_tokenizer || !info.has_template)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s has no %s, so there can be no chat; see aegis logits --ids",
-                        info.path, info.has_tokenizer ? "chat template" : "tokenizer");
+        return aeg_fail(err, AEGIS_E_MODEL, "%s has no %s, so there can be no chat; see aegis %s", info.path,
+                        info.has_tokenizer ? "chat template" : "tokenizer", info.has_tokenizer ? "run --raw" : "logits --ids");
     AEG_TRY(aeg_dialog_init(&chat->dialog, chat->engine, cli->system, err));
     chat->dialog.think = cli->think;
     chat->dialog.g.max_tokens = cli->n_predict;

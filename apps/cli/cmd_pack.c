@@ -14,20 +14,35 @@
 /* Besides the counted memory: library pages touched later, the reading thread, what malloc holds between blocks. */
 enum { PACK_DEFAULT_BYTES = 300 << 20, PACK_OWN_BYTES = 3 << 20 };
 
-/* --memory is for the whole process; the packer gets what our code and libraries leave. */
-static aegis_status packer_memory(const aeg_cli *cli, uint64_t *out, aegis_error *err)
+/* --memory is for the whole process and, on a first use, for the parent that waits: the packer gets what they leave. */
+typedef struct {
+    uint64_t asked, own, left; /* --memory or the default; programs and libraries; for the packer */
+} pack_budget;
+
+static aegis_status share_budget(pack_budget *b, const aeg_cli *cli, const aeg_cli *first_use, aegis_error *err)
 {
     aeg_process_memory now = { 0 };
     aeg_process_memory_now(&now);
-    const uint64_t budget = cli->memory == 0 ? PACK_DEFAULT_BYTES : AEG_MIN(cli->memory, PACK_DEFAULT_BYTES);
-    const uint64_t own = now.rss_bytes + PACK_OWN_BYTES;
-    if (budget <= own + (1 << 20)) {
+    const uint64_t parent = first_use != NULL && first_use->memory > cli->memory ? first_use->memory - cli->memory : 0;
+    b->asked = cli->memory == 0 ? PACK_DEFAULT_BYTES : AEG_MIN(cli->memory + parent, (uint64_t)PACK_DEFAULT_BYTES + parent);
+    b->own = parent + now.rss_bytes + PACK_OWN_BYTES;
+    if (b->asked <= b->own + (1 << 20)) {
         char has[AEG_SIZE_TEXT], needs[AEG_SIZE_TEXT];
-        return aeg_fail(err, AEGIS_E_BUDGET, "packing does not fit %s: the program alone takes %s",
-                        aeg_size_format(has, budget), aeg_size_format(needs, own));
+        return aeg_fail(err, AEGIS_E_BUDGET, "packing does not fit --memory %s: the program alone takes %s",
+                        aeg_size_format(has, b->asked), aeg_size_format(needs, b->own));
     }
-    *out = budget - own;
+    b->left = b->asked - b->own;
     return AEGIS_OK;
+}
+
+/* A ceiling that the user set is a budget that does not fit. */
+static aegis_status refuse_budget(const pack_budget *b, aegis_error *err)
+{
+    const aegis_error why = *err;
+    char has[AEG_SIZE_TEXT], own[AEG_SIZE_TEXT], most[AEG_SIZE_TEXT];
+    return aeg_fail(err, AEGIS_E_BUDGET, "packing does not fit --memory %s, of which the program takes %s: %s; it never needs more than %s",
+                    aeg_size_format(has, b->asked), aeg_size_format(own, b->own), why.message,
+                    aeg_size_format(most, PACK_DEFAULT_BYTES));
 }
 
 typedef struct {
@@ -65,12 +80,16 @@ aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_
         .needs_tokenizer = first_use != NULL && needs_text(first_use), .begins = first_use != NULL ? say_first_use : NULL, .begins_ctx = &note,
         .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
     };
-    AEG_TRY(packer_memory(cli, &options.memory_bytes, err));
+    pack_budget budget = { 0 };
+    AEG_TRY(share_budget(&budget, cli, first_use, err));
+    options.memory_bytes = budget.left;
     if (cli->expert_bits == 2)
         aeg_ui_say("experts at 2 bits lose much of the model's quality");
     aeg_progress_start(&progress, "packing");
     const aegis_status status = aegis_pack(cli->args[0], cli->args[1], &options, &result, err);
     aeg_progress_end(&progress);
+    if (status == AEGIS_E_MEMORY && cli->memory != 0)
+        return refuse_budget(&budget, err);
     AEG_TRY(status);
     if (cli->json) {
         aeg_json_init();

@@ -96,7 +96,7 @@ aegis_status aeg_file_write(const char *path, const void *data, size_t n, aegis_
     snprintf(tmp, sizeof tmp, "%s.tmp.%ld", path, (long)getpid());
     const int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
-        return aeg_fail_os(err, AEGIS_E_IO, errno, "%s", tmp);
+        return aeg_fail_os(err, AEGIS_E_IO, errno, "writing %s", path);
     aegis_status status = write_all(fd, path, data, n, err);
     if (close(fd) != 0 && status == AEGIS_OK)
         status = aeg_fail_os(err, AEGIS_E_IO, errno, "%s: close", path);

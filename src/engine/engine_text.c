@@ -105,7 +105,9 @@ aegis_status aeg_text_open(aegis_engine *e, aegis_error *err)
 {
     if (e->store->has_tokenizer) {
         AEG_TRY(load_table(e, err));
-        AEG_TRY(aeg_tokenizer_open(&e->tokenizer, e->tokenizer_table, e->tokenizer_bytes, &e->text_memory, err));
+        const aegis_status status = aeg_tokenizer_open(&e->tokenizer, e->tokenizer_table, e->tokenizer_bytes, &e->text_memory, err);
+        if (status != AEGIS_OK)
+            return aeg_wrap(err, status, "%s/%s", e->store->path, TABLE_FILE);
     }
     if (e->store->has_template)
         AEG_TRY(load_template(e, err));
@@ -125,7 +127,7 @@ void aeg_text_close(aegis_engine *e)
 static aegis_status need_tokenizer(const aegis_engine *e, aegis_error *err)
 {
     if (e->tokenizer == NULL)
-        return aeg_fail(err, AEGIS_E_MODEL, "%s: the store has no tokenizer; use token ids, or pack with --tokenizer DIR",
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: the store has no tokenizer; use token ids (aegis logits --ids), or pack with --tokenizer DIR",
                         e->store->path);
     return AEGIS_OK;
 }

@@ -16,6 +16,9 @@ cp -r packed broken
 printf X | dd of=broken/experts.bin bs=1 seek=70000 conv=notrunc 2> dd.txt
 expect 4 "verify a broken store" $AEGIS verify broken
 says "experts"
+printf X | dd of=broken/tokenizer.bin bs=1 seek=9000 conv=notrunc 2> dd.txt
+expect 4 "a damaged tokenizer" $AEGIS tokenize broken -p hi
+says "broken/tokenizer.bin: tokenizer table"
 rm broken/dense.bin
 expect 4 "run a store without dense.bin" $AEGIS run broken -p hi
 mkdir source && echo '{}' > source/config.json && head -c 100 "$demo/model.safetensors" > source/model.safetensors
@@ -27,6 +30,15 @@ ln -s /proc/nowhere nowhere
 XDG_CACHE_HOME=$work/nowhere expect 5 "no place for stores" $AEGIS run "$demo" -p hi
 says "set XDG_CACHE_HOME"
 expect 4 "verify a source" $AEGIS verify "$demo"
+
+# A budget that packing does not fit, alone and on a first use: as it was named, exit 3.
+for memory in 1MiB 8MiB; do
+    expect 3 "pack in $memory" $AEGIS pack "$demo" little --memory $memory
+    says "packing does not fit --memory ${memory%MiB}.00 MiB"
+    expect 3 "first use in $memory" $AEGIS run "$demo" -p hi --memory $memory
+    says "packing does not fit --memory ${memory%MiB}.00 MiB"
+    unsaid "first use"
+done
 
 # A model without a tokenizer is packed for token ids only.
 mkdir wordless && ln -s "$demo"/* wordless && rm wordless/tokenizer.json
