@@ -140,10 +140,21 @@ static aegis_status remove_folder(const char *path, aegis_error *err)
     return AEGIS_OK;
 }
 
+static const char *const beside[] = { ".json", ".lock" };
+
+static void remove_beside(const char *folder, const char *key)
+{
+    char path[AEG_PATH_MAX], name[NAME_MAX + 8];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s%s", key, beside[i]);
+        if (aeg_path_join(path, folder, name, NULL) == AEGIS_OK)
+            unlink(path);
+    }
+}
+
 static aegis_status remove_store(const char *folder, const char *key, aegis_error *err)
 {
-    static const char *const beside[] = { ".json", ".lock" };
-    char path[AEG_PATH_MAX], name[NAME_MAX + 8];
+    char path[AEG_PATH_MAX];
     if (strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0' || strlen(key) >= AEG_SOURCE_KEY)
         return aeg_fail(err, AEGIS_E_USAGE, "'%.80s' is not a key; see aegis cache ls", key);
     AEG_TRY(aeg_path_join(path, folder, key, err));
@@ -152,16 +163,29 @@ static aegis_status remove_store(const char *folder, const char *key, aegis_erro
     int lock = -1;
     AEG_TRY(aeg_source_lock(&lock, folder, key, false, err));
     const aegis_status status = remove_folder(path, err);
-    for (size_t i = 0; status == AEGIS_OK && i < 2; i++) {
-        snprintf(name, sizeof name, "%s%s", key, beside[i]);
-        if (aeg_path_join(path, folder, name, NULL) == AEGIS_OK)
-            unlink(path);
-    }
+    if (status == AEGIS_OK)
+        remove_beside(folder, key);
     close(lock);
     return status;
 }
 
-/* Folders that are no store are what a killed packer left. */
+/* A note or lock of a store that is not there, unless somebody packs it now. */
+static void remove_stray(const char *folder, const char *name)
+{
+    char path[AEG_PATH_MAX], key[AEG_SOURCE_KEY];
+    const size_t n = strlen(name), n_key = n > 5 ? n - 5 : 0;
+    int lock = -1;
+    if (n_key == 0 || n_key >= sizeof key || (strcmp(name + n_key, beside[0]) != 0 && strcmp(name + n_key, beside[1]) != 0))
+        return;
+    snprintf(key, sizeof key, "%.*s", (int)n_key, name);
+    if (aeg_path_join(path, folder, key, NULL) != AEGIS_OK || aeg_file_exists(path) || is_link(path) ||
+        aeg_source_lock(&lock, folder, key, false, NULL) != AEGIS_OK)
+        return;
+    remove_beside(folder, key);
+    close(lock);
+}
+
+/* Folders that are no store, and files beside none, are what a killed packer left. */
 static aegis_status remove_all(const char *folder, aegis_error *err)
 {
     DIR *dir = opendir(folder);
@@ -171,9 +195,12 @@ static aegis_status remove_all(const char *folder, aegis_error *err)
     const struct dirent *entry;
     while (status == AEGIS_OK && (entry = readdir(dir)) != NULL) {
         char path[AEG_PATH_MAX];
-        if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK ||
-            (!aeg_is_directory(path) && !is_link(path)))
+        if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK)
             continue;
+        if (!aeg_is_directory(path) && !is_link(path)) {
+            remove_stray(folder, entry->d_name);
+            continue;
+        }
         status = aeg_source_is_store(path) ? remove_store(folder, entry->d_name, err) : remove_folder(path, err);
     }
     closedir(dir);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/gguf_parse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,13 +113,15 @@ static aegis_status get_elements(cursor *c, aeg_gguf_kv *kv)
                         shown(kv->key), kv->key.p, (unsigned long long)kv->count, aeg_gguf_type_name(kv->type),
                         (unsigned long long)left_in_file(c));
     kv->data = c->p;
+    char what[256];
+    snprintf(what, sizeof what, "'%.*s': a %s", shown(kv->key), kv->key.p, size == 0 ? "string" : "value");
     if (size == 0) {
         aeg_gguf_text text;
         for (uint64_t i = 0; i < kv->count; i++)
-            AEG_TRY(get_text(c, "a string", MAX_STRING, &text));
+            AEG_TRY(get_text(c, what, MAX_STRING, &text));
         return AEGIS_OK;
     }
-    if (!take(c, kv->count * size, "a value", &status))
+    if (!take(c, kv->count * size, what, &status))
         return status;
     for (uint64_t i = 0; kv->type == AEG_GGUF_BOOL && i < kv->count; i++)
         if (c->p[i] > 1)

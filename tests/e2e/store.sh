@@ -92,7 +92,9 @@ expect 0 rm $AEGIS cache rm "$key"
 expect 2 "rm twice" $AEGIS cache rm "$key"
 expect 2 "rm of a path" $AEGIS cache rm ../../model
 expect 2 "rm of nothing" $AEGIS cache rm
+touch cache/aegis/stores/killed-0123456789abcdef.lock
 expect 0 "rm --all" $AEGIS cache rm --all
+[ -z "$(ls -A cache/aegis/stores)" ] || fail "rm --all left $(ls -A cache/aegis/stores)"
 expect 0 "ls of nothing" $AEGIS cache ls
 silent
 expect 0 "a bad folder left nothing" find cache -name '*manifest*'

@@ -192,7 +192,7 @@ static void strings_beyond_the_file(void **state)
         gw_head(&w, 3, 0, 1), gw_int(&w, lengths[i], 8), gw_raw(&w, "abcdefgh", 8);
         fails(&w, "a key of");
         gw_head(&w, 3, 0, 1), gw_key(&w, "k", AEG_GGUF_STRING), gw_int(&w, lengths[i], 8), gw_raw(&w, "abcdefgh", 8);
-        fails(&w, "a string of");
+        fails(&w, "'k': a string of");
         gw_head(&w, 3, 1, 0), gw_int(&w, lengths[i], 8), gw_raw(&w, NULL, 40);
         fails(&w, "a tensor's name of");
     }
