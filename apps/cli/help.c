@@ -63,7 +63,7 @@ static void print_overview(void)
     printf("\nMODEL is a store, a model folder (MLX or Hugging Face safetensors) or a GGUF file, packed on first use.\n"
            "\nexamples:\n%s%s%s"
            "\nexit codes: 0 ok, 1 failure, 2 usage, 3 the plan does not fit the budget, 4 model missing, corrupt or\n"
-           "unsupported, 5 input/output, 6 hardware missing, 130 and 143 interrupted\n"
+           "unsupported, 5 input/output, 6 hardware missing, 129, 130 and 143 signals\n"
            "\nhelp on a command: aegis help COMMAND, or aegis COMMAND -h (short) and --help (all options)\n",
            aeg_command_table[AEG_CMD_RUN].examples, aeg_command_table[AEG_CMD_CHAT].examples,
            aeg_command_table[AEG_CMD_PLAN].examples);

@@ -18,7 +18,8 @@ enum { AEGIS_BITS_DEFAULT = 0, AEGIS_BITS_KEEP = -1 };
 typedef struct {
     int expert_bits;        /* 2, 3, 4, 5, 6, 8; KEEP: as in the source. DEFAULT: quantised sources keep, floating
                              * point sources become 4 bits */
-    int dense_bits;         /* the same for everything else (routers and shared gates become 8 bits) */
+    int dense_bits;         /* the same for everything else; routers and shared gates: 8 bits, of a quantised source's plain
+                             * numbers none */
     const char *tokenizer_dir; /* where tokenizer.json etc. are, NULL: the source folder */
     bool needs_tokenizer;   /* AEGIS_E_MODEL, before anything large is written, if there is none */
     uint64_t memory_bytes;  /* ceiling of the packer's own memory; 0: 300 MiB */
