@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "support/t.h"
 #include "text/jinja.h"
 
@@ -75,7 +76,8 @@ static void renders_what_pythons_jinja2_renders(void **state)
             same = status == AEGIS_OK && n_out == json_string_length(text) &&
                    memcmp(out, json_string_value(text), n_out) == 0;
         } else {
-            const char *words = json_string_value(json_object_get(row, "error"));
+            char words[AEGIS_ERROR_MAX]; /* as errors show them: without control characters */
+            aeg_utf8_show(words, sizeof words, json_string_value(json_object_get(row, "error")));
             same = status != AEGIS_OK && err.message[0] != '\0' && (words[0] == '\0' || strcmp(err.message, words) == 0);
         }
         if (!same)
