@@ -97,12 +97,17 @@ static void make_prompt(aeg_bench_side *side, const aeg_bench_setup *setup, int6
                                            : (uint32_t)(aeg_bench_random(random) % side->info.vocab_size);
 }
 
-typedef struct { uint64_t total_ns, first_ns, hash; } decode_times;
+typedef struct {
+    uint64_t first_ns, steady_ns, hash;
+    uint32_t steady_steps; /* the steps behind the first; with one step alone, that one */
+    aegis_stats before;    /* the counters when those began */
+} decode_times;
 
 static aegis_status decode(aeg_bench_side *side, const aeg_bench_setup *setup, uint64_t *random, decode_times *t,
                            aegis_error *err)
 {
-    *t = (decode_times){ .hash = UINT64_C(0xcbf29ce484222325) };
+    *t = (decode_times){ .hash = UINT64_C(0xcbf29ce484222325), .steady_steps = AEG_MAX(setup->tg, 2) - 1 };
+    aegis_engine_stats(side->engine, &t->before);
     for (uint32_t i = 0; i < setup->tg; i++) {
         const uint32_t token = aeg_bench_choose(setup->tokens, random, aegis_session_logits(side->engine),
                                                 side->info.vocab_size);
@@ -110,9 +115,14 @@ static aegis_status decode(aeg_bench_side *side, const aeg_bench_setup *setup, u
         const uint64_t start = aeg_now_ns();
         AEG_TRY(aegis_session_step(side->engine, token, err));
         const uint64_t ns = aeg_now_ns() - start;
-        t->total_ns += ns;
-        if (i == 0)
-            t->first_ns = ns;
+        t->steady_ns += ns;
+        if (i > 0)
+            continue;
+        t->first_ns = ns;
+        if (setup->tg == 1)
+            continue;
+        t->steady_ns = 0;
+        aegis_engine_stats(side->engine, &t->before);
     }
     return AEGIS_OK;
 }
@@ -143,29 +153,31 @@ static void find_prefill(const aeg_bench_side *side, const aeg_bench_setup *setu
     v[AEG_BENCH_prefill_share_of_bound] = AEG_MAX(v[AEG_BENCH_prefill_read_s], v[AEG_BENCH_prefill_compute_s]) / v[AEG_BENCH_ttft_s];
 }
 
-/* Figures of decode alone come from the difference of the counters at its two ends. */
-static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_stats *before, const aegis_stats *after,
-                         const decode_times *t, aeg_bench_figures *out)
+/* Figures of the steady steps alone, time and counters alike: a bound that held the first step's reads or its lost time would
+ * be another's bound. */
+static void find_figures(const aeg_bench_side *side, const decode_times *t, const aegis_stats *after, aeg_bench_figures *out)
 {
     double *v = out->value;
+    const aegis_stats *before = &t->before;
+    const uint32_t steps = t->steady_steps;
     const double uses = (double)(after->expert_uses - before->expert_uses);
     const double wait_ns = (double)(after->wait_ns - before->wait_ns);
-    const double expert_ns = (double)(after->expert_ns - before->expert_ns), total_ns = (double)t->total_ns;
+    const double expert_ns = (double)(after->expert_ns - before->expert_ns), total_ns = (double)t->steady_ns;
     out->tokens_hash = t->hash;
     v[AEG_BENCH_first_step_s] = (double)t->first_ns * 1e-9;
-    v[AEG_BENCH_decode_tok_s] = tg > 1 ? aeg_setup_rate(tg - 1, t->total_ns - t->first_ns) : aeg_setup_rate(1, t->first_ns);
-    v[AEG_BENCH_disk_bytes_per_token] = (double)(after->read_bytes - before->read_bytes) / tg;
+    v[AEG_BENCH_decode_tok_s] = aeg_setup_rate(steps, t->steady_ns);
+    v[AEG_BENCH_disk_bytes_per_token] = (double)(after->read_bytes - before->read_bytes) / steps;
     v[AEG_BENCH_hit_rate] = uses > 0 ? (double)(after->expert_hits - before->expert_hits) / uses : 1;
     v[AEG_BENCH_disk_busy] = total_ns > 0 ? (double)(after->disk_busy_ns - before->disk_busy_ns) / total_ns : 0;
     const double busy_s = (double)(after->disk_busy_ns - before->disk_busy_ns) * 1e-9;
     v[AEG_BENCH_disk_busy_bytes_per_s] = busy_s > 0 ? (double)(after->disk_bytes - before->disk_bytes) / busy_s : 0;
     v[AEG_BENCH_disk_busy_while_waiting] = wait_ns > 0 ? (double)(after->wait_busy_ns - before->wait_busy_ns) / wait_ns : 0;
     v[AEG_BENCH_disk_bytes_per_s_while_waiting] = wait_ns > 0 ? (double)(after->wait_bytes - before->wait_bytes) * 1e9 / wait_ns : 0;
-    v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / tg;
-    v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / tg;
-    v[AEG_BENCH_embed_ms_per_token] = (double)(after->embed_ns - before->embed_ns) * 1e-6 / tg;
-    v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / tg;
-    v[AEG_BENCH_dense_ms_per_token] = (total_ns - wait_ns - expert_ns) * 1e-6 / tg;
+    v[AEG_BENCH_wait_ms_per_token] = wait_ns * 1e-6 / steps;
+    v[AEG_BENCH_compute_ms_per_token] = (total_ns - wait_ns) * 1e-6 / steps;
+    v[AEG_BENCH_embed_ms_per_token] = (double)(after->embed_ns - before->embed_ns) * 1e-6 / steps;
+    v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / steps;
+    v[AEG_BENCH_dense_ms_per_token] = (total_ns - wait_ns - expert_ns) * 1e-6 / steps;
     v[AEG_BENCH_peak_bytes] = (double)after->peak_bytes;
     if (side->has_disk)
         find_bound(side, v);
@@ -174,7 +186,7 @@ static void find_figures(const aeg_bench_side *side, uint32_t tg, const aegis_st
 aegis_status aeg_bench_once(aeg_bench_side *side, const aeg_bench_setup *setup, int64_t seed, aeg_bench_figures *out,
                             aegis_error *err)
 {
-    aegis_stats before, after;
+    aegis_stats after;
     decode_times times;
     uint64_t random = (uint64_t)seed;
     *out = (aeg_bench_figures){ 0 };
@@ -185,11 +197,11 @@ aegis_status aeg_bench_once(aeg_bench_side *side, const aeg_bench_setup *setup, 
     const uint64_t start = aeg_now_ns();
     AEG_TRY(aegis_session_sync(side->engine, side->prompt, setup->pp, NULL, NULL, err));
     const uint64_t prefill_ns = aeg_now_ns() - start;
-    aegis_engine_stats(side->engine, &before);
-    find_prefill(side, setup, prefill_ns, &before, out->value);
+    aegis_engine_stats(side->engine, &after);
+    find_prefill(side, setup, prefill_ns, &after, out->value);
     AEG_TRY(decode(side, setup, &random, &times, err));
     aegis_engine_stats(side->engine, &after);
-    find_figures(side, setup->tg, &before, &after, &times, out);
+    find_figures(side, &times, &after, out);
     return AEGIS_OK;
 }
 
