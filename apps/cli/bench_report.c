@@ -60,6 +60,7 @@ static json_t *settings_json(const aeg_bench_side *side, const aeg_bench_setup *
                           "activations", activations[cli->activations], "kv_type", kv_type, "io", side->info.io, "prefetch", (int)cli->prefetch, "expert_slots",
                           (int)plan->expert_slots, "pp", (int)setup->pp, "tg", (int)setup->tg, "repeats",
                           (int)setup->repeats, "tokens", token_names[setup->tokens], "seed", (json_int_t)setup->seed);
+    json_object_set_new(s, "preload", json_boolean(cli->preload));
     const bool sim = cli->io == AEGIS_IO_SIM;
     json_object_set_new(s, "sim_bytes_per_s", sim ? json_real(cli->sim_bytes_per_s) : json_null());
     json_object_set_new(s, "sim_latency_us", sim ? json_real(cli->sim_latency_us) : json_null());

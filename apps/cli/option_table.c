@@ -36,6 +36,7 @@ const aeg_option aeg_option_table[] = {
     { "--sim-disk", AEG_OPT_DISK, "RATE[,US]", "simulate a disk: bytes per second, and a latency, such as 7GB/s or 7GB/s,80us", ENGINE, 0, AT(sim_bytes_per_s), 0, 0, 0, 0 },
     { "--sim-latency", AEG_OPT_REAL, "US", "with --sim-disk: microseconds per read", ENGINE, 0, AT(sim_latency_us), 0, 1e9, 0, 0 },
     { "--prefetch", AEG_OPT_AUTO, "N|auto|off", "experts read ahead by a guess, per layer", ENGINE, ENV, AT(prefetch), 0, 64, 0, 0 },
+    { "--preload", AEG_OPT_FLAG, 0, "read all experts before the first token, if the budget holds them all", ENGINE & ~C(PLAN), ENV, AT(preload), 0, 0, 0, 0 },
     { "--chunk", AEG_OPT_COUNT, "N", "prompt tokens per step (default: chosen by the plan)", ENGINE, ENV, AT(chunk), 0, 4096, 0, 0 },
     { "--checkpoints", AEG_OPT_INT, "N", "saved states for re-using the beginning of a prompt", ENGINE, ENV, AT(checkpoints), 0, 64, 0, 0 },
     { "--telemetry", AEG_OPT_TEXT, "FILE", "write one JSON line per step and layer", ENGINE, 0, AT(telemetry), 0, 0, 0, 0 },

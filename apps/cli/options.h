@@ -38,7 +38,7 @@ typedef struct {
     const char *model, *prompt, *file, *system, *tools, *ids, *ids_file, *output, *ref, *tokenizer, *telemetry, *ab;
     const char *record_routes, *replay, *text_file; /* bench */
     bool save_curve;
-    bool raw, json, csv, verbose, ignore_eos, hidden, router, all, no_history, no_generation_prompt;
+    bool raw, json, csv, verbose, ignore_eos, hidden, router, all, no_history, no_generation_prompt, preload;
     int32_t think;                             /* -1: as the template has it */
     int32_t color;
 

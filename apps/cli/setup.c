@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/size.h"
 #include "model_source.h"
+#include "progress.h"
 #include "signals.h"
 #include "ui.h"
 
@@ -24,6 +25,19 @@ void aeg_setup_options(const aeg_cli *cli, const char *store, aegis_options *out
         .sim_latency_s = cli->sim_latency_us * 1e-6, .prefetch = cli->prefetch, .chunk = cli->chunk,
         .n_checkpoints = cli->checkpoints > 0 ? (uint32_t)cli->checkpoints : 0, .telemetry = cli->telemetry,
     };
+}
+
+static aegis_status preload(aegis_engine **engine, aegis_error *err)
+{
+    aeg_progress bar;
+    aeg_progress_start(&bar, "reading experts");
+    const aegis_status status = aegis_engine_preload(*engine, aeg_progress_update, &bar, err);
+    aeg_progress_end(&bar);
+    if (status == AEGIS_OK)
+        return AEGIS_OK;
+    aeg_setup_close(*engine);
+    *engine = NULL;
+    return status;
 }
 
 aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, aegis_engine **out, aegis_error *err)
@@ -42,6 +56,8 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
         *out = NULL; /* the caller closes what it holds, once more */
         return aeg_fail(err, AEGIS_E_CANCELLED, "interrupted");
     }
+    if (cli->preload)
+        AEG_TRY(preload(out, err));
     aegis_info info;
     aegis_engine_info(*out, &info);
     aeg_ui_memory()->ceiling = info.caller_text_bytes; /* from here on every byte of ours is in the plan */

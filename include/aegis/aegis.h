@@ -89,6 +89,13 @@ aegis_status aegis_plan_compute(const aegis_options *options, aegis_plan *plan, 
 aegis_status aegis_engine_open(aegis_engine **out, const aegis_options *options, aegis_error *err);
 void aegis_engine_close(aegis_engine *engine); /* NULL allowed */
 
+typedef void (*aegis_progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+
+/* Read every expert into its slot now instead of when it is needed first. Whole records, at the disk's speed; `progress` may be
+ * NULL. AEGIS_E_BUDGET: the plan has fewer slots than the model has experts. AEGIS_E_CANCELLED: aegis_engine_cancel; what was
+ * read stays, and the engine goes on. Statistics begin anew. */
+aegis_status aegis_engine_preload(aegis_engine *engine, aegis_progress progress, void *ctx, aegis_error *err);
+
 /* Bytes that decoding one token reads, for rooflines. */
 typedef struct {
     uint64_t dense_bytes;       /* weights of every token: mixers, routers, shared experts, head */

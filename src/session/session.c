@@ -81,7 +81,7 @@ static aegis_status check_tokens(const aeg_session *s, const uint32_t *tokens, s
     return AEGIS_OK;
 }
 
-static bool take_cancel(aeg_session *s)
+bool aeg_session_take_cancel(aeg_session *s)
 {
     /* relaxed: a flag alone, nothing is published with it */
     return atomic_exchange_explicit(&s->cancel, 0, memory_order_relaxed) != 0;
@@ -105,7 +105,7 @@ aegis_status aeg_session_sync(aeg_session *s, const uint32_t *tokens, size_t n, 
 
     const uint64_t start = aeg_now_ns();
     while (s->n_tokens < n) {
-        if (take_cancel(s))
+        if (aeg_session_take_cancel(s))
             return aeg_fail(err, AEGIS_E_CANCELLED, "cancelled after %u of %zu tokens", s->n_tokens, n);
         const uint32_t m = (uint32_t)AEG_MIN((size_t)s->chunk, n - s->n_tokens);
         AEG_TRY(forward(s, tokens + s->n_tokens, m, s->n_tokens + m == n, watch, err));
@@ -121,7 +121,7 @@ aegis_status aeg_session_step(aeg_session *s, uint32_t token, aegis_error *err)
     AEG_TRY(check_tokens(s, &token, 1, err));
     if (s->n_tokens >= s->n_ctx)
         return aeg_fail(err, AEGIS_E_USAGE, "the context of %u tokens is full", s->n_ctx);
-    if (take_cancel(s))
+    if (aeg_session_take_cancel(s))
         return aeg_fail(err, AEGIS_E_CANCELLED, "cancelled");
     const uint64_t start = aeg_now_ns();
     AEG_TRY(forward(s, &token, 1, true, NULL, err));

@@ -43,6 +43,8 @@ aegis_status aeg_session_init(aeg_session *out, aeg_arena *arena, const aeg_sess
 /* Same contracts as aegis_session_sync, _step, _clear, _checkpoint (aegis.h). */
 aegis_status aeg_session_sync(aeg_session *s, const uint32_t *tokens, size_t n, size_t *n_reused,
                               const aeg_watch *watch, aegis_error *err);
+/* Was a cancel asked for? Asking forgets it. */
+bool aeg_session_take_cancel(aeg_session *s);
 aegis_status aeg_session_step(aeg_session *s, uint32_t token, aegis_error *err);
 void aeg_session_clear(aeg_session *s);
 void aeg_session_checkpoint(aeg_session *s);

@@ -28,6 +28,8 @@ json "all(abs(r['prefill_compute_s'] + r['prefill_wait_s'] - r['ttft_s']) < 1e-6
 json "all(abs(r['prefill_share_of_bound'] * r['ttft_s'] - max(r['prefill_read_s'], r['prefill_compute_s'])) < 1e-6 for r in j['runs'])"
 json "abs(j['cold']['prefill_read_s'] * 1e9 - j['cold']['prefill_read_bytes']) < 1"
 json "j['predicted_with_typical_hit_curve'] is True"
+bench --memory 1GiB --preload --json
+json "all(r['hit_rate'] == 1 and r['wait_ms_per_token'] == 0 and r['prefill_read_bytes'] == 0 for r in j['runs'] + [j['cold']]) and j['settings']['preload'] is True"
 bench --memory "$small" --tokens random
 answers "random"
 answers "read bandwidth"
@@ -73,6 +75,8 @@ expect 2 "context" $AEGIS bench "$model" -pp 64 -tg 8 -c 32
 says "do not fit the context"
 expect 2 "disk of nothing" $AEGIS bench "$model" --sim-disk 7GB/s,never
 says "7GB/s,never"
+expect 3 "preload of a part" $AEGIS bench "$model" -pp 8 -tg 2 -r 1 --memory "$small" --preload
+says "ahead needs a budget of"
 expect 3 "budget of B" $AEGIS bench "$model" -pp 8 -tg 2 -r 1 --memory "$small" --ab "--memory 1MiB"
 
 # --- doctor -------------------------------------------------------------------------------------------

@@ -226,6 +226,62 @@ static const char *damaged_store(const char *file, long offset, int value, size_
     return path;
 }
 
+static aegis_options resident_options(void)
+{
+    aegis_options o = small_options();
+    o.memory_bytes = T_SANITIZED ? 6ull << 30 : 1u << 30;
+    return o;
+}
+
+static uint64_t misses(const aegis_engine *e)
+{
+    aegis_stats stats;
+    aegis_engine_stats(e, &stats);
+    return stats.expert_misses;
+}
+
+static void count_bytes(void *ctx, uint64_t done, uint64_t total)
+{
+    uint64_t *last = ctx;
+    T_CHECK(done > *last && done <= total);
+    *last = done;
+}
+
+/* After a preload nothing is missing; one that fails or is cancelled in the middle leaves an engine that goes on. */
+static void preload_reads_everything_once(void **state)
+{
+    (void)state;
+    const aegis_options o = resident_options();
+    aegis_error err;
+    for (long fault = 1; fault < 600; fault += 67 * STRIDE) {
+        aegis_engine *e = t_engine_open(&o);
+        aegis_info info;
+        uint64_t last = 0;
+        size_t n_text = 0;
+        aegis_engine_info(e, &info);
+        fault_short = 0;
+        reads_until_fault = fault;
+        T_FAILS(aegis_engine_preload(e, count_bytes, &last, &err), &err, AEGIS_E_IO, "experts.bin: expert ");
+        aegis_engine_cancel(e);
+        T_FAILS(aegis_engine_preload(e, NULL, NULL, &err), &err, AEGIS_E_CANCELLED, "experts were read");
+        last = 0;
+        T_OK(aegis_engine_preload(e, count_bytes, &last, &err), &err);
+        assert_int_equal(last, info.plan.n_experts_total * info.touched.record_bytes);
+        T_OK(answer(e, &n_text, &err), &err);
+        assert_int_equal(misses(e), 0);
+        aegis_engine_close(e);
+    }
+    aegis_options small = o;
+    aegis_plan plan;
+    T_OK(aegis_plan_compute(&o, &plan, &err), &err);
+    small.memory_bytes = plan.minimum_bytes;
+    aegis_engine *e = t_engine_open(&small);
+    T_FAILS(aegis_engine_preload(e, NULL, NULL, &err), &err, AEGIS_E_BUDGET, "needs a budget of ");
+    size_t n_text = 0;
+    T_OK(answer(e, &n_text, &err), &err);
+    aegis_engine_close(e);
+}
+
 static void damaged_weights_are_refused(void **state)
 {
     (void)state;
@@ -293,6 +349,7 @@ int main(void)
         cmocka_unit_test(every_read_ends_early_in_turn),  cmocka_unit_test(the_next_request_works),
         cmocka_unit_test(every_allocation_of_another_family_fails_in_turn),
         cmocka_unit_test(every_read_of_another_family_fails_in_turn),
+        cmocka_unit_test(preload_reads_everything_once),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(nothing_on_the_token_path_allocates),
         cmocka_unit_test(measuring_threads_allocates_nothing),
