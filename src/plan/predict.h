@@ -16,12 +16,13 @@
 
 #include <stdint.h>
 
-/* ETA is fitted to the rows of docs/results/full-size.csv (35B-A3B shape, 4 and 3 bits, 3 to 19.5 GiB, 2 virtual cores) at the hit rate and
- * disk rate of each run: median error 3 %, seven of eight rows within 9 %, the eighth 18 % too slow (its read bandwidth was disturbed). The other
- * constants are those of docs/results/prediction.csv; the rows do not tell them apart.
+/* ETA is fitted to rows of docs/results/full-size.csv (three models of 30 to 35B, 3 to 22 GiB, 2 virtual cores) at the hit rate and disk rate of each
+ * run: nine of eleven within 15 %, median 5 %, the other two 17 and 19 % too slow (their bandwidth was measured while somebody else used the memory).
+ * Above what one stream of reads suggests, since kernels walk four. The other constants are those of docs/results/prediction.csv; the rows do not
+ * tell them apart.
  * Left out: guesses (a prediction is for --prefetch off), other work on the machine, a disk that slows down, the row of the embedding (one small read), page
  * faults of a pool that is still cold, and barriers of models so small that these cost more than their bytes. */
-#define AEG_PREDICT_ETA 0.82
+#define AEG_PREDICT_ETA 0.95
 #define AEG_PREDICT_LAYER_S 15e-6
 #define AEG_PREDICT_ARRIVAL_S 4e-6 /* submitting a read, and computing apart from the others: a */
 #define AEG_PREDICT_WAKE_S 120e-6   /* the decode thread, and a team that went to sleep meanwhile */
