@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 /* ETA is fitted to rows of docs/results/full-size.csv (three models of 30 to 35B, 3 to 22 GiB, 2 virtual cores) at the hit rate and disk rate of each
- * run: nine of eleven within 15 %, median 5 %, the other two 17 and 19 % too slow (their bandwidth was measured while somebody else used the memory).
- * Above what one stream of reads suggests, since kernels walk four. The other constants are those of docs/results/prediction.csv; the rows do not
+ * run: nine of eleven within 15 %, median 5 %, the other two, all in memory, too slow: Xing4.0 17 %, Qwen3-30B-A3B 19 % (the memory was disturbed there).
+ * Left out of the fit: a GGUF of Qwen3.6 all in memory, for which it is 25 % too fast in a disturbed hour. The other constants are those of docs/results/prediction.csv; the rows do not
  * tell them apart.
  * Left out: guesses (a prediction is for --prefetch off), other work on the machine, a disk that slows down, the row of the embedding (one small read), page
  * faults of a pool that is still cold, and barriers of models so small that these cost more than their bytes. */
