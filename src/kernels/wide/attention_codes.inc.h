@@ -115,9 +115,23 @@ LANES_INLINE const uint8_t *value_groups(const code_scratch *s, const uint8_t *i
     return s->codes;
 }
 
+/* What is asked for while the first queries are scored against 16 positions (attention.inc.h says how): `part` bytes of keys
+ * and of values for every column; 0: it was asked for already. */
+typedef struct {
+    const uint8_t *keys, *values;
+    size_t part;
+} code_fetch;
+
+LANES_INLINE void fetch_columns(const code_fetch *f, uint32_t col, uint32_t n)
+{
+    prefetch_bytes(f->keys + col * f->part, n * f->part);
+    if (f->values != NULL)
+        prefetch_bytes(f->values + col * f->part, n * f->part);
+}
+
 /* 16 positions from `pos` against n_rows queries from `row` */
 LANES_INLINE void score_codes(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos,
-                              uint32_t row, const uint32_t n_rows)
+                              uint32_t row, const uint32_t n_rows, code_fetch fetch)
 {
     const code_query *query = s->queries + row;
     const int8_t *q[KEY_ROWS];
@@ -128,6 +142,7 @@ LANES_INLINE void score_codes(const aeg_attn_args *a, const code_scratch *s, con
         acc2[r] = i_set1(0);
     }
     for (uint32_t i = 0; i < a->head_dim; i += 8) {
+        fetch_columns(&fetch, i, 8);
         const key_operand k = c_key(c_load(keys + (size_t)i * 16)), k2 = c_key(c_load(keys + (size_t)i * 16 + 64));
         for (uint32_t r = 0; r < n_rows; r++) {
             acc[r] = c_dot(acc[r], k, q[r] + i);
@@ -142,7 +157,7 @@ LANES_INLINE void score_codes(const aeg_attn_args *a, const code_scratch *s, con
 
 /* The same for latent rows: two scales, so two sums. */
 LANES_INLINE void score_latent(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos,
-                               uint32_t row, const uint32_t n_rows)
+                               uint32_t row, const uint32_t n_rows, code_fetch fetch)
 {
     const code_query *query = s->queries + row;
     const rotary_query *rotary = s->rotary + row;
@@ -153,11 +168,13 @@ LANES_INLINE void score_latent(const aeg_attn_args *a, const code_scratch *s, co
         acc2[r] = i_set1(rotary[r].bias);
     }
     for (uint32_t i = 0; i < latent; i += 4) {
+        fetch_columns(&fetch, i, 4);
         const key_operand k = c_key(c_load(keys + (size_t)i * 16));
         for (uint32_t r = 0; r < n_rows; r++)
             acc[r] = c_dot(acc[r], k, query[r].q + i);
     }
     for (uint32_t i = latent; i < a->head_dim; i += 4) {
+        fetch_columns(&fetch, i, 4);
         const key_operand k = c_key(c_load(keys + (size_t)i * 16));
         for (uint32_t r = 0; r < n_rows; r++)
             acc2[r] = c_dot(acc2[r], k, query[r].q + i);
@@ -171,23 +188,23 @@ LANES_INLINE void score_latent(const aeg_attn_args *a, const code_scratch *s, co
 }
 
 LANES_INLINE void score_some(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos, uint32_t row,
-                             const uint32_t n_rows, const bool latent)
+                             const uint32_t n_rows, const bool latent, code_fetch fetch)
 {
     if (latent)
-        score_latent(a, s, keys, pos, row, n_rows);
+        score_latent(a, s, keys, pos, row, n_rows, fetch);
     else
-        score_codes(a, s, keys, pos, row, n_rows);
+        score_codes(a, s, keys, pos, row, n_rows, fetch);
 }
 
 LANES_INLINE void score_rows(const aeg_attn_args *a, const code_scratch *s, const uint8_t *keys, uint32_t pos,
-                             uint32_t row, uint32_t end, const bool latent)
+                             uint32_t row, uint32_t end, const bool latent, code_fetch fetch)
 {
-    for (; row + KEY_ROWS <= end; row += KEY_ROWS)
-        score_some(a, s, keys, pos, row, KEY_ROWS, latent);
-    for (; row + 2 <= end; row += 2)
-        score_some(a, s, keys, pos, row, 2, latent);
+    for (; row + KEY_ROWS <= end; row += KEY_ROWS, fetch.part = 0)
+        score_some(a, s, keys, pos, row, KEY_ROWS, latent, fetch);
+    for (; row + 2 <= end; row += 2, fetch.part = 0)
+        score_some(a, s, keys, pos, row, 2, latent, fetch);
     if (row < end)
-        score_some(a, s, keys, pos, row, 1, latent);
+        score_some(a, s, keys, pos, row, 1, latent, fetch);
 }
 
 static uint32_t positions_of(const aeg_attn_args *a, uint32_t token)
@@ -245,15 +262,12 @@ LANES_INLINE void add_values(const aeg_attn_args *a, const code_scratch *s, cons
         }
 }
 
-/* `next`: head_dim parts of `part` bytes of the next block's keys, fetched meanwhile */
 LANES_INLINE void add_rows(const aeg_attn_args *a, const code_scratch *s, const uint8_t *values, uint32_t group,
-                           uint32_t n_groups, uint32_t row, uint32_t end, const uint8_t *next, size_t part)
+                           uint32_t n_groups, uint32_t row, uint32_t end)
 {
-    for (; row + VALUE_ROWS <= end; row += VALUE_ROWS, part = 0)
-        for (uint32_t col = 0; col < aeg_attn_value_dim(a); col += VALUE_COLS * LANES) {
-            prefetch_bytes(next + col * part, VALUE_COLS * LANES * part);
+    for (; row + VALUE_ROWS <= end; row += VALUE_ROWS)
+        for (uint32_t col = 0; col < aeg_attn_value_dim(a); col += VALUE_COLS * LANES)
             add_values(a, s, values, group, n_groups, row, col, VALUE_ROWS, VALUE_COLS);
-        }
     for (; row < end; row++)
         for (uint32_t col = 0; col < aeg_attn_value_dim(a); col += VALUE_COLS * LANES)
             add_values(a, s, values, group, n_groups, row, col, 1, VALUE_COLS);
@@ -330,12 +344,14 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind, c
 
     for (uint32_t pos = 0; pos < n_pos; pos += AEG_KV_KEY_GROUP) {
         const uint8_t *in = (const uint8_t *)a->k + pos * row_bytes, *keys = s.codes;
-        prefetch_bytes((const uint8_t *)a->v + pos * row_bytes, AEG_KV_KEY_GROUP * row_bytes);
+        const uint8_t *values = (const uint8_t *)a->v + pos * row_bytes;
+        const code_fetch fetch = { .keys = in + KEYS_AHEAD, .values = latent ? NULL : values,
+                                   .part = AEG_KV_KEY_GROUP * row_bytes / d };
         if (latent)
             latent_keys(s.codes, in, d);
         else
             keys = key_group(&s, in, d, kind);
-        score_rows(a, &s, keys, pos, first_row(a, pos), n_rows, latent);
+        score_rows(a, &s, keys, pos, first_row(a, pos), n_rows, latent, fetch);
     }
     for (uint32_t row = 0; row < n_rows; row++) {
         const uint32_t n = positions_of(a, row / a->n_rep);
@@ -346,9 +362,7 @@ LANES_INLINE void attend_codes(const aeg_attn_args *a, const aeg_kv_kind kind, c
         const uint32_t left = n_pos - pos < AEG_ATTN_VALUE_TILE ? n_pos - pos : AEG_ATTN_VALUE_TILE;
         const uint32_t n_groups = (left + AEG_KV_VALUE_GROUP - 1) / AEG_KV_VALUE_GROUP;
         const uint8_t *values = value_groups(&s, (const uint8_t *)a->v + pos * row_bytes, n_groups, d, kind);
-        const uint8_t *next = (const uint8_t *)a->k + (AEG_ATTN_BLOCK + pos) * row_bytes;
-        add_rows(a, &s, values, pos / AEG_KV_VALUE_GROUP, n_groups, pos == 0 ? 0 : first_row(a, pos), n_rows, next,
-                 n_pos == AEG_ATTN_BLOCK ? AEG_ATTN_VALUE_TILE * row_bytes / d : 0);
+        add_rows(a, &s, values, pos / AEG_KV_VALUE_GROUP, n_groups, pos == 0 ? 0 : first_row(a, pos), n_rows);
     }
     for (uint32_t row = 0; row < n_rows; row++)
         finish_row(a, &s, row, kind);
