@@ -9,6 +9,7 @@
 #define AEG_CLI_BENCH_H
 
 #include "aegis/aegis.h"
+#include "aegis/probe.h"
 #include "bandwidth.h"
 #include "bench_stats.h"
 #include "disk_figure.h"
@@ -53,6 +54,7 @@ typedef struct {
     aeg_bench_figures cold, runs[AEG_BENCH_MAX_RUNS];
     int64_t seeds[AEG_BENCH_MAX_RUNS];
     uint32_t n_runs;
+    aegis_resident_rate resident; /* behind the last run */
     aeg_bench_summary summary;
 } aeg_bench_side;
 
@@ -66,6 +68,9 @@ aegis_status aeg_bench_predict(aeg_bench_side *side, const aeg_bench_setup *setu
 
 /* Bytes that decoding one token reads in the middle of the run. */
 double aeg_bench_touched_bytes(const aeg_bench_side *side, const aeg_bench_setup *setup);
+/* Milliseconds that a plain loop takes for the bytes of a token, each where it lies; 0: not known. */
+double aeg_bench_resident_ms(const aeg_bench_side *side, const aeg_bench_setup *setup);
+
 /* The larger of the two medians of the read bandwidth. */
 double aeg_bench_bandwidth(const aeg_bench_setup *setup);
 

@@ -81,10 +81,13 @@ static json_t *roof_json(const aeg_bench_side *side, const aeg_bench_setup *setu
     const aegis_touched *t = &side->info.touched;
     const double bytes = aeg_bench_touched_bytes(side, setup), rate = aeg_bench_bandwidth(setup);
     const double kv = (double)t->kv_position_bytes * (setup->pp + setup->tg / 2.0);
-    return json_pack("{s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "bytes_per_token", bytes, "dense", (json_int_t)t->dense_bytes,
-                     "experts", (json_int_t)t->expert_bytes, "state", (json_int_t)t->state_bytes, "kv", kv, "tok_s",
-                     rate / bytes, "share",
-                     rate > 0 ? side->summary.median.value[AEG_BENCH_decode_tok_s] * bytes / rate : 0.0);
+    const double tok_s = side->summary.median.value[AEG_BENCH_decode_tok_s], resident_ms = aeg_bench_resident_ms(side, setup);
+    return json_pack("{s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "bytes_per_token", bytes, "dense",
+                     (json_int_t)t->dense_bytes, "experts", (json_int_t)t->expert_bytes, "state", (json_int_t)t->state_bytes,
+                     "kv", kv, "tok_s", rate / bytes, "share", rate > 0 ? tok_s * bytes / rate : 0.0, "dense_bytes_per_s",
+                     side->resident.dense_bytes_per_s, "experts_bytes_per_s", side->resident.experts_bytes_per_s,
+                     "resident_tok_s", known(resident_ms > 0 ? 1e3 / resident_ms : 0), "resident_share",
+                     known(tok_s * resident_ms * 1e-3));
 }
 
 static json_t *side_json(const aeg_bench_side *side, const aeg_bench_setup *setup)
@@ -186,6 +189,11 @@ static void print_side(const aeg_bench_side *side, const aeg_bench_setup *setup)
     if (rate > 0)
         printf("roof: %.4g GB touched per token, %.1f %% of the read bandwidth\n", bytes * 1e-9,
                100 * side->summary.median.value[AEG_BENCH_decode_tok_s] * bytes / rate);
+    const double resident_ms = aeg_bench_resident_ms(side, setup);
+    if (resident_ms > 0)
+        printf("where they lie, the dense weights read at %.1f GB/s and the experts at %.1f: %.1f %% of that\n",
+               side->resident.dense_bytes_per_s * 1e-9, side->resident.experts_bytes_per_s * 1e-9,
+               0.1 * side->summary.median.value[AEG_BENCH_decode_tok_s] * resident_ms);
     if (side->predicted_tok_s > 0)
         printf("predicted: %.2f tok/s with %s hit rate of %.3f", side->predicted_tok_s,
                side->predicted_hit_rate >= 1 ? "the final" : side->typical_hit_curve ? "a typical" : "the store's",

@@ -219,6 +219,15 @@ double aeg_bench_touched_bytes(const aeg_bench_side *side, const aeg_bench_setup
            (double)t->kv_position_bytes * (setup->pp + setup->tg / 2.0);
 }
 
+double aeg_bench_resident_ms(const aeg_bench_side *side, const aeg_bench_setup *setup)
+{
+    const aegis_resident_rate *r = &side->resident;
+    const double experts = (double)side->info.touched.expert_bytes;
+    if (r->dense_bytes_per_s <= 0 || r->experts_bytes_per_s <= 0)
+        return 0;
+    return 1e3 * ((aeg_bench_touched_bytes(side, setup) - experts) / r->dense_bytes_per_s + experts / r->experts_bytes_per_s);
+}
+
 aegis_status aeg_bench_predict(aeg_bench_side *side, const aeg_bench_setup *setup, bool measured_hits, aegis_error *err)
 {
     char store[AEG_PATH_MAX];

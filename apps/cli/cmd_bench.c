@@ -118,6 +118,8 @@ static aegis_status measure(bench *b, aegis_error *err)
             if (closed)
                 AEG_TRY(aeg_bench_open(side, &b->setup, err));
             AEG_TRY(run_next(b, side, turn == 0 || closed, err));
+            if (turn + 1 == b->setup.repeats)
+                AEG_TRY(aegis_probe_resident(side->engine, &side->resident, err));
             if (b->n_sides == 2 && !b->together)
                 aeg_bench_close(side);
         }

@@ -46,6 +46,16 @@ static inline uint64_t aegis_probe_records(uint64_t file_bytes, uint64_t record_
     return record_bytes == 0 ? 0 : file_bytes / record_bytes;
 }
 
+/* How fast the engine's threads read its weights where they lie, by a plain sum: the yardstick of what decoding reaches. On a
+ * virtual machine, on several nodes, or with small pages it differs from that of a fresh buffer, and between weights. */
+typedef struct {
+    double dense_bytes_per_s, experts_bytes_per_s; /* medians of three passes; experts: 0 if no slot holds one */
+    uint64_t dense_bytes, experts_bytes;           /* read in a pass */
+} aegis_resident_rate;
+
+/* AEGIS_E_USAGE: the engine was opened for text only. Touches no page that was not in use. Thread: that of the engine. */
+aegis_status aegis_probe_resident(aegis_engine *engine, aegis_resident_rate *out, aegis_error *err);
+
 /* The level that an engine would compute with here, after its self-check; *dropped names a level that this processor
  * announces and whose kernels gave wrong answers (NULL: none). Static texts. */
 const char *aegis_probe_kernels(const char **dropped);

@@ -370,6 +370,11 @@ void aeg_streamer_tick(aeg_streamer *s, uint32_t n_tokens)
 
 aeg_streamer_stats aeg_streamer_get_stats(const aeg_streamer *s) { return s->stats; }
 
+const uint8_t *aeg_streamer_record(const aeg_streamer *s, uint32_t slot)
+{
+    return aeg_slots_state(s->slots, slot) == AEG_SLOT_READY ? s->memory + slot * s->record_bytes : NULL;
+}
+
 bool aeg_streamer_resident(const aeg_streamer *s, uint32_t layer, uint32_t expert)
 {
     if (!aeg_streamer_has_layer(s, layer) || expert >= s->n_experts)

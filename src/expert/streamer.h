@@ -100,6 +100,9 @@ typedef struct {
 } aeg_streamer_stats;
 aeg_streamer_stats aeg_streamer_get_stats(const aeg_streamer *s);
 
+/* For measurements: what lies in the slot if it is READY, else NULL (its pages may never have been touched). */
+const uint8_t *aeg_streamer_record(const aeg_streamer *s, uint32_t slot);
+
 /* For tests and `show`: is the expert READY? */
 bool aeg_streamer_resident(const aeg_streamer *s, uint32_t layer, uint32_t expert);
 

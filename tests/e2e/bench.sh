@@ -16,6 +16,7 @@ json "all(r['decode_tok_s'] > 0 for r in j['runs']) and j['q1']['decode_tok_s'] 
 json "j['roof']['bytes_per_token'] > j['roof']['dense'] > 0 and j['roof']['share'] > 0"
 json "all(abs(r['dense_ms_per_token'] + r['expert_ms_per_token'] - r['compute_ms_per_token']) < 1e-6 for r in j['runs'] + [j['cold']])"
 json "all(abs((r['compute_ms_per_token'] + r['wait_ms_per_token']) * r['decode_tok_s'] - 1000) < 1e-3 for r in j['runs'] + [j['cold']])" # of the same steps
+json "j['roof']['dense_bytes_per_s'] > 0 and j['roof']['experts_bytes_per_s'] > 0 and j['roof']['resident_share'] > 0"
 json "all(0 < j['machine'][k]['min'] <= j['machine'][k]['median'] <= j['machine'][k]['max'] for k in ('read_bandwidth_start', 'read_bandwidth_end'))"
 json "j['machine']['cores'] > 0 and j['machine']['memory_bytes'] > 0 and 'memory_limit' in j['machine'] and j['version'].startswith('0.')"
 json "j['prefill_share_of_bound'] is None and j['prefill_read_s'] is None and j['prefill_compute_s'] > 0 and j['prefill_read_bytes'] > 0"
