@@ -49,7 +49,7 @@ static inline uint64_t aegis_probe_records(uint64_t file_bytes, uint64_t record_
 /* How fast the engine's threads read its weights where they lie, by a plain sum: the yardstick of what decoding reaches. On a
  * virtual machine, on several nodes, or with small pages it differs from that of a fresh buffer, and between weights. */
 typedef struct {
-    double dense_bytes_per_s, experts_bytes_per_s; /* medians of three passes; experts: 0 if no slot holds one */
+    double dense_bytes_per_s, experts_bytes_per_s; /* medians of three passes; experts: 0 if no slot holds one (AEGIS_IO_NULL) */
     uint64_t dense_bytes, experts_bytes;           /* read in a pass */
 } aegis_resident_rate;
 

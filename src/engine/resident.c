@@ -54,7 +54,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the passes, the first of which may still find pages that were never read; *bytes: of one of them. */
+/* The median of the passes; *bytes: of one of them. */
 static double rate_of(aeg_team *team, uint32_t n, aeg_work work, read_job *j, uint64_t *bytes)
 {
     double rates[PASSES];
@@ -82,6 +82,7 @@ aegis_status aegis_probe_resident(aegis_engine *e, aegis_resident_rate *out, aeg
     const aeg_arena *dense = &e->accounts.arena[AEG_ACCT_DENSE];
     read_job j = { .dense = dense->base, .streamer = e->streamer, .record_bytes = e->store->experts.record_bytes };
     out->dense_bytes_per_s = rate_of(e->team, (uint32_t)(dense->used / BLOCK_BYTES), read_dense, &j, &out->dense_bytes);
-    out->experts_bytes_per_s = rate_of(e->team, e->plan.expert_slots, read_slots, &j, &out->experts_bytes);
+    if (aeg_io_reads(e->io)) /* else nothing was ever written to the slots */
+        out->experts_bytes_per_s = rate_of(e->team, e->plan.expert_slots, read_slots, &j, &out->experts_bytes);
     return AEGIS_OK;
 }

@@ -21,6 +21,8 @@ json "all(0 < j['machine'][k]['min'] <= j['machine'][k]['median'] <= j['machine'
 json "j['machine']['cores'] > 0 and j['machine']['memory_bytes'] > 0 and 'memory_limit' in j['machine'] and j['version'].startswith('0.')"
 json "j['prefill_share_of_bound'] is None and j['prefill_read_s'] is None and j['prefill_compute_s'] > 0 and j['prefill_read_bytes'] > 0"
 json "j['bound_tok_s'] is None and j['predicted_decode_tok_s'] is None and j['machine']['disk_bytes_per_s'] is None" # no doctor yet
+bench --memory "$small" --io null --json
+json "j['roof']['experts_bytes_per_s'] == 0 and j['roof']['resident_share'] is None" # nothing was written to the slots
 bench --memory "$small" --prefetch off --sim-disk 1GB/s,20us --tokens greedy --json
 json "j['wait_ms_per_token'] > 0 and j['bound_tok_s'] > 0 and all(0 < r['bound_share'] < 1.2 for r in j['runs'] + [j['cold']]) and j['predicted_decode_tok_s'] > 0 and j['predicted_at_measured_hits_tok_s'] > 0"
 json "j['settings']['sim_bytes_per_s'] == 1e9 and j['settings']['sim_latency_us'] == 20 and j['settings']['tokens'] == 'greedy'"
