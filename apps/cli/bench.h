@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench.h - `aegis bench`: what its files share. Thread: main only.
  *
- * cmd_bench.c is the order of things, bench_run.c one repetition, bench_tokens.c which tokens, bench_stats.c medians,
- * bench_report.c the table and the JSON object, bench_csv.c the lines.
+ * cmd_bench.c is the order of things, bench_run.c one repetition, bench_tokens.c which tokens, bench_bounds.c the bounds,
+ * bench_stats.c medians, bench_report.c the table and the JSON object, bench_csv.c the lines.
  * Choosing a token is not on the clock: decode is the sum of its steps, so `--tokens` does not change what is measured.
  */
 #ifndef AEG_CLI_BENCH_H

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "bench.h"
+#include "bench_bounds.h"
 #include "measured.h"
 #include "model_source.h"
 #include "setup.h"
@@ -127,15 +128,16 @@ static aegis_status decode(aeg_bench_side *side, const aeg_bench_setup *setup, u
     return AEGIS_OK;
 }
 
-/* The bound: the dense work, and behind it the longer of the two: reading what was missing at the disk's own rate, or
- * computing with the experts. */
-static void find_bound(const aeg_bench_side *side, double *v)
+static void find_bounds(const aeg_bench_side *side, const decode_times *t, const aegis_stats *after, aeg_bench_figures *out)
 {
-    const double read_s = v[AEG_BENCH_disk_bytes_per_token] / side->disk_bytes_per_s;
-    const double expert_s = v[AEG_BENCH_expert_ms_per_token] * 1e-3;
-    const double bound_s = v[AEG_BENCH_dense_ms_per_token] * 1e-3 + AEG_MAX(read_s, expert_s);
-    v[AEG_BENCH_bound_tok_s] = bound_s > 0 ? 1 / bound_s : 0;
-    v[AEG_BENCH_bound_share] = v[AEG_BENCH_decode_tok_s] * bound_s;
+    const double *v = out->value;
+    aeg_bench_work w = { .dense_s = v[AEG_BENCH_dense_ms_per_token] * 1e-3, .expert_s = v[AEG_BENCH_expert_ms_per_token] * 1e-3,
+                         .read_bytes = v[AEG_BENCH_disk_bytes_per_token], .record_bytes = (double)side->info.touched.record_bytes,
+                         .wait_bytes_per_s = v[AEG_BENCH_disk_bytes_per_s_while_waiting],
+                         .disk_bytes_per_s = side->has_disk ? side->disk_bytes_per_s : 0, .tokens = t->steady_steps };
+    for (uint32_t m = 0; m <= AEGIS_MISSES_MAX; m++)
+        w.layers_missing[m] = after->layers_missing[m] - t->before.layers_missing[m];
+    aeg_bench_find_bounds(&w, out);
 }
 
 /* The statistics began anew with the prompt. What is read: the experts that its chunks needed and the slots did not have, each
@@ -179,8 +181,7 @@ static void find_figures(const aeg_bench_side *side, const decode_times *t, cons
     v[AEG_BENCH_expert_ms_per_token] = expert_ns * 1e-6 / steps;
     v[AEG_BENCH_dense_ms_per_token] = (total_ns - wait_ns - expert_ns) * 1e-6 / steps;
     v[AEG_BENCH_peak_bytes] = (double)after->peak_bytes;
-    if (side->has_disk)
-        find_bound(side, v);
+    find_bounds(side, t, after, out);
 }
 
 aegis_status aeg_bench_once(aeg_bench_side *side, const aeg_bench_setup *setup, int64_t seed, aeg_bench_figures *out,

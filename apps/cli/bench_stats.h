@@ -13,7 +13,8 @@ enum { AEG_BENCH_MAX_RUNS = 64 };
     X(prefill_tok_s) X(prefill_wait_s) X(prefill_compute_s) X(prefill_read_bytes) X(decode_tok_s) X(ttft_s) X(first_step_s) \
     X(disk_bytes_per_token) X(hit_rate) X(disk_busy) X(disk_busy_bytes_per_s) X(disk_busy_while_waiting) \
     X(disk_bytes_per_s_while_waiting) X(wait_ms_per_token) X(compute_ms_per_token) X(dense_ms_per_token) X(expert_ms_per_token) \
-    X(embed_ms_per_token) X(peak_bytes) \
+    X(embed_ms_per_token) X(layers_missing) X(run_bound_tok_s) X(run_bound_share) X(layer_bound_tok_s) X(layer_bound_share) \
+    X(peak_bytes) \
     X(prefill_read_s) X(prefill_share_of_bound) X(bound_tok_s) X(bound_share)
 
 enum {

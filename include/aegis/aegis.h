@@ -127,10 +127,13 @@ void aegis_engine_info(const aegis_engine *engine, aegis_info *info);
  * AEGIS_E_CANCELLED and the session keeps what was finished. Async-signal-safe. */
 void aegis_engine_cancel(aegis_engine *engine);
 
+enum { AEGIS_MISSES_MAX = 16 };
+
 typedef struct {
     uint64_t decode_tokens, prefill_tokens;
     uint64_t decode_ns, prefill_ns, first_step_ns; /* first_step: the first decode step after a prefill */
     uint64_t expert_uses, expert_hits, expert_misses, prefetch_hits;
+    uint64_t layers_missing[AEGIS_MISSES_MAX + 1]; /* steps of a layer that found 0, 1, ... experts missing; more: the last */
     uint64_t read_bytes, wait_ns;          /* expert reads and the time blocked on them */
     uint64_t disk_bytes, disk_busy_ns;     /* all reads; the time with at least one in flight */
     uint64_t wait_bytes, wait_busy_ns;     /* of expert reads and of that time: while blocked on experts */

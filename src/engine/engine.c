@@ -172,6 +172,9 @@ void aegis_engine_stats(const aegis_engine *e, aegis_stats *out)
     out->expert_misses = st.misses - st0->misses;
     out->prefetch_hits = st.prefetch_hits - st0->prefetch_hits;
     out->expert_uses = out->expert_hits + out->expert_misses + out->prefetch_hits;
+    _Static_assert((int)AEGIS_MISSES_MAX == (int)AEG_STREAMER_MISSES, "one count for each");
+    for (uint32_t m = 0; m <= AEGIS_MISSES_MAX; m++)
+        out->layers_missing[m] = st.by_misses[m] - st0->by_misses[m];
     out->read_bytes = st.read_bytes - st0->read_bytes;
     out->wait_ns = st.wait_ns - st0->wait_ns;
     out->disk_bytes = io.bytes - e->io_base.bytes;

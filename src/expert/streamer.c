@@ -192,6 +192,7 @@ static void tell(aeg_streamer *s)
     s->stats.hits += d->found[FOUND_HIT];
     s->stats.prefetch_hits += d->found[FOUND_PREFETCH];
     s->stats.misses += d->found[FOUND_MISS];
+    s->stats.by_misses[AEG_MIN(d->found[FOUND_MISS], (uint32_t)AEG_STREAMER_MISSES)]++;
     const aeg_streamer_event event = { .token = s->token, .layer = d->layer, .n_experts = d->n,
                                        .hits = d->found[FOUND_HIT], .prefetch_hits = d->found[FOUND_PREFETCH],
                                        .misses = d->found[FOUND_MISS],

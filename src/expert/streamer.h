@@ -91,8 +91,11 @@ void aeg_streamer_abort(aeg_streamer *s);
 /* Tokens pass: ages the frequency counts. Call once per step with the number of tokens computed. */
 void aeg_streamer_tick(aeg_streamer *s, uint32_t n_tokens);
 
+enum { AEG_STREAMER_MISSES = 16 }; /* more in one demand are counted as this many */
+
 typedef struct {
     uint64_t demands, hits, prefetch_hits, misses, guesses, guesses_wasted;
+    uint64_t by_misses[AEG_STREAMER_MISSES + 1]; /* demands that found 0, 1, ... experts missing */
     uint64_t read_bytes;
     uint64_t wait_ns;          /* decode thread blocked on experts */
     uint64_t wait_busy_ns;     /* of it: at least one read was in flight */

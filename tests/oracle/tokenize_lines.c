@@ -4,6 +4,7 @@
  *   tokenize_lines TOKENIZER.json [CONFIG.json]          records on stdin: 4 bytes little-endian length, then the
  *                                                        text; one line of ids per record on stdout
  *   tokenize_lines TOKENIZER.json --time FILE [REPEAT]   processor time to encode and decode FILE
+ *   tokenize_lines --patterns                            the named patterns, as one JSON object
  *
  * Added tokens in the text are matched, as the oracle does. */
 #include <stdio.h>
@@ -12,7 +13,9 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_pre.h"
 
 static aeg_memory memory = { .name = "tokenizer" };
 
@@ -97,10 +100,29 @@ static int serve_records(const aeg_tokenizer *tok)
     return 0;
 }
 
+static int print_patterns(void)
+{
+    char names[1024];
+    json_t *all = json_object();
+    aeg_pre_list(names, sizeof(names));
+    for (char *save, *name = strtok_r(names, ", ", &save); name != NULL; name = strtok_r(NULL, ", ", &save)) {
+        const aeg_pre *pre = aeg_pre_find(name, strlen(name));
+        json_t *list = json_array();
+        for (int i = 0; i < AEG_TT_MAX_PATTERNS && pre->patterns[i] != NULL; i++)
+            json_array_append_new(list, json_string(pre->patterns[i]));
+        json_object_set_new(all, name, list);
+    }
+    const int rc = json_dumpf(all, stdout, 0);
+    json_decref(all);
+    return rc == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--patterns") == 0)
+        return print_patterns();
     if (argc < 2) {
-        fprintf(stderr, "usage: tokenize_lines TOKENIZER.json [CONFIG.json | --time FILE [REPEAT]]\n");
+        fprintf(stderr, "usage: tokenize_lines --patterns | TOKENIZER.json [CONFIG.json | --time FILE [REPEAT]]\n");
         return 2;
     }
     uint8_t *table = NULL;

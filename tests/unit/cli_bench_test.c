@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench_bounds.h"
 #include "bench_stats.h"
 #include "doctor.h"
 #include "options.h"
@@ -44,6 +45,29 @@ static void pairs_are_compared_as_pairs(void **state)
     assert_true(near(ratio.value[AEG_BENCH_decode_tok_s], 1.1));
     assert_true(near(pair.value[AEG_BENCH_decode_tok_s], 1.1)); /* of 1.1, 0.22, 5.5 */
     assert_true(ratio.value[AEG_BENCH_hit_rate] == 0);
+}
+
+/* Two tokens of two layers: 2 ms of other work and 2 ms of experts each; one layer misses 3 experts of 1 MB, the others none. */
+static void bounds_by_token_and_by_layer(void **state)
+{
+    (void)state;
+    aeg_bench_work w = { .dense_s = 2e-3, .expert_s = 2e-3, .read_bytes = 1.5e6, .record_bytes = 1e6, .wait_bytes_per_s = 1e9,
+                         .disk_bytes_per_s = 0.5e9, .layers_missing = { [0] = 3, [3] = 1 }, .tokens = 2 };
+    assert_true(near(aeg_bench_bound(&w, 1e9), 4e-3) && near(aeg_bench_bound(&w, 0.5e9), 5e-3));
+    assert_true(near(aeg_bench_layer_bound(&w, 1e9), 2e-3 + (3 * 1e-3 + 3e-3) / 2)); /* 5 ms: that layer cannot hide 2 of its 3 */
+    assert_true(near(aeg_bench_layer_bound(&w, 0), 4e-3));                           /* nothing is read */
+    aeg_bench_figures f = { .value = { [AEG_BENCH_decode_tok_s] = 100 } };
+    aeg_bench_find_bounds(&w, &f);
+    assert_true(near(f.value[AEG_BENCH_layers_missing], 0.25));
+    assert_true(near(f.value[AEG_BENCH_bound_tok_s], 200) && near(f.value[AEG_BENCH_bound_share], 0.5));
+    assert_true(near(f.value[AEG_BENCH_run_bound_tok_s], 250) && near(f.value[AEG_BENCH_run_bound_share], 0.4));
+    assert_true(near(f.value[AEG_BENCH_layer_bound_tok_s], 200) && near(f.value[AEG_BENCH_layer_bound_share], 0.5));
+    aeg_bench_figures unknown = { 0 };
+    w.disk_bytes_per_s = 0;
+    aeg_bench_find_bounds(&w, &unknown);
+    assert_true(unknown.value[AEG_BENCH_bound_tok_s] == 0 && unknown.value[AEG_BENCH_run_bound_tok_s] > 0);
+    memset(w.layers_missing, 0, sizeof w.layers_missing); /* a model without experts in any layer */
+    assert_true(near(aeg_bench_layer_bound(&w, 1e9), aeg_bench_bound(&w, 1e9)));
 }
 
 static void a_line_through_bursts(void **state)
@@ -108,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(medians_quartiles_and_spread),
         cmocka_unit_test(pairs_are_compared_as_pairs),
+        cmocka_unit_test(bounds_by_token_and_by_layer),
         cmocka_unit_test(a_line_through_bursts),
         cmocka_unit_test(options_go_over_options),
         cmocka_unit_test(a_simulated_disk_may_have_a_latency),

@@ -128,6 +128,8 @@ static void guesses_are_counted_and_never_outlive_their_layer(void **state)
     T_CHECK(c.last.hits == 3); /* a guess that came true is an ordinary resident afterwards */
     run_demand(&c, 1, first, 3, false);
     T_CHECK(c.last.misses == 3 && c.last.read_bytes == 3 * CASE_RECORD);
+    const aeg_streamer_stats stats = aeg_streamer_get_stats(c.streamer);
+    T_CHECK(stats.by_misses[0] == 1 && stats.by_misses[1] == 1 && stats.by_misses[2] == 0 && stats.by_misses[3] == 1);
     case_close(&c);
 }
 

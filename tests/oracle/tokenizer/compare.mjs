@@ -3,13 +3,15 @@
 //
 //   node compare.mjs TOKENIZE_LINES MODEL_FOLDER [COUNT [SEED]]
 //   node compare.mjs --ids MODEL_FOLDER TEXT_FILE OUT N     the oracle's first N ids of a text, u32 little-endian
+//   node compare.mjs --patterns TOKENIZE_LINES MODEL_FOLDER OUT COUNT SEED   the same vocabulary with each of the patterns that GGUF
+//                                                           files name; folders of them are made under OUT
 //
 // The packages are looked for in $AEGIS_ORACLE_MODULES (a folder made with `npm ci` from this one's lock file) or,
 // without it, beside this script. Exit 0 equal, 1 different, 77 packages not installed.
 //
-// Left out of the strings: letters newer than Unicode 14, the version of our pattern library.
-import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+// Left out of the strings: what is newer than Unicode 14, the version of our pattern library.
+import { execFileSync, spawn } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,15 +28,21 @@ try {
 const read = (folder, name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
 const open = (folder) => new Tokenizer(read(folder, 'tokenizer.json'), read(folder, 'tokenizer_config.json'));
 
-// Blocks and single letters added in Unicode 15 and 16, as far as engines of today know them.
-const newer = [[0x897, 0x897], [0xcf3, 0xcf3], [0xece, 0xece], [0x1b4e, 0x1b4f], [0x1b7f, 0x1b7f], [0x1c89, 0x1c8a],
-  [0x2ffc, 0x2fff], [0x31e4, 0x31e5], [0x31ef, 0x31ef], [0xa7cb, 0xa7cf], [0xa7d2, 0xa7d4], [0xa7da, 0xa7dc], [0xa7f1, 0xa7f1],
-  [0x105c0, 0x105ff], [0x10940, 0x1095f], [0x10d40, 0x10d8f], [0x10ec2, 0x10efc], [0x10efd, 0x10eff], [0x1123f, 0x11241],
-  [0x11380, 0x113ff], [0x116d0, 0x116ff], [0x11b00, 0x11b09], [0x11b60, 0x11b7f], [0x11bc0, 0x11bff], [0x11db0, 0x11def],
-  [0x11f00, 0x11f5f], [0x1342f, 0x1342f], [0x13439, 0x143ff], [0x16100, 0x1613f], [0x16d40, 0x16d7f], [0x16ea0, 0x16edf],
-  [0x16ff2, 0x16fff], [0x187f8, 0x187ff], [0x18cd6, 0x18cff], [0x18d09, 0x18dff], [0x1b132, 0x1b132], [0x1b155, 0x1b155],
-  [0x1ccf0, 0x1ccf9], [0x1d2c0, 0x1d2d3], [0x1df25, 0x1df2a], [0x1e030, 0x1e08f], [0x1e4d0, 0x1e4f9], [0x1e5d0, 0x1e5ff],
-  [0x1e6c0, 0x1e6ff], [0x2ebf0, 0x2ee5d], [0x31350, 0x323af]];
+// Code points assigned after Unicode 14, as far as engines of today know them.
+const newer = [[0x88f, 0x88f], [0x897, 0x897], [0xc5c, 0xc5c], [0xcdc, 0xcdc], [0xcf3, 0xcf3], [0xece, 0xece],
+  [0x1acf, 0x1add], [0x1ae0, 0x1aeb], [0x1b4e, 0x1b4f], [0x1b7f, 0x1b7f], [0x1c89, 0x1c8a], [0x20c1, 0x20c1],
+  [0x2427, 0x2429], [0x2b96, 0x2b96], [0x2ffc, 0x2fff], [0x31e4, 0x31e5], [0x31ef, 0x31ef], [0xa7cb, 0xa7cf],
+  [0xa7d2, 0xa7d4], [0xa7da, 0xa7dc], [0xa7f1, 0xa7f1], [0xfbc3, 0xfbd2], [0xfd90, 0xfd91], [0xfdc8, 0xfdce],
+  [0x105c0, 0x105ff], [0x10940, 0x1095f], [0x10d40, 0x10d8f], [0x10ec2, 0x10eff], [0x1123f, 0x11241], [0x11380, 0x113ff],
+  [0x116d0, 0x116ff], [0x11b00, 0x11b09], [0x11b60, 0x11b7f], [0x11bc0, 0x11bff], [0x11db0, 0x11def], [0x11f00, 0x11f5f],
+  [0x1342f, 0x1342f], [0x13439, 0x143ff], [0x16100, 0x1613f], [0x16d40, 0x16d7f], [0x16ea0, 0x16edf], [0x16ff2, 0x16fff],
+  [0x187f8, 0x187ff], [0x18cd6, 0x18cff], [0x18d09, 0x18dff], [0x1b132, 0x1b132], [0x1b155, 0x1b155], [0x1cc00, 0x1ccfc],
+  [0x1cd00, 0x1ceb3], [0x1ceba, 0x1ced0], [0x1cee0, 0x1cef0], [0x1d2c0, 0x1d2d3], [0x1df25, 0x1df2a], [0x1e030, 0x1e08f],
+  [0x1e4d0, 0x1e4f9], [0x1e5d0, 0x1e5ff], [0x1e6c0, 0x1e6ff], [0x1f6d8, 0x1f6d8], [0x1f6dc, 0x1f6dc], [0x1f774, 0x1f77f],
+  [0x1f7d9, 0x1f7d9], [0x1f8b2, 0x1f8bb], [0x1f8c0, 0x1f8c1], [0x1f8d0, 0x1f8d8], [0x1fa54, 0x1fa57], [0x1fa75, 0x1fa77],
+  [0x1fa87, 0x1fa8a], [0x1fa8e, 0x1fa8f], [0x1faad, 0x1faaf], [0x1fabb, 0x1fabf], [0x1fac6, 0x1fac6], [0x1fac8, 0x1fac8],
+  [0x1facd, 0x1facf], [0x1fada, 0x1fadc], [0x1fadf, 0x1fadf], [0x1fae8, 0x1faea], [0x1faef, 0x1faef], [0x1faf7, 0x1faf8],
+  [0x1fbcb, 0x1fbef], [0x1fbfa, 0x1fbfa], [0x2b739, 0x2b73f], [0x2cea2, 0x2cead], [0x2ebf0, 0x2ee5d], [0x31350, 0x33479]];
 
 function random(seed) { // mulberry32
   let a = seed >>> 0;
@@ -122,19 +130,48 @@ if (process.argv[2] === '--ids') {
   process.exit(0);
 }
 
+async function compare(program, model, folders, count, seed) {
+  const strings = makeStrings(model, Number(count), Number(seed));
+  const oracle = open(folders.oracle);
+  const ours = await encodeOurs(program, folders.ours, strings);
+  let different = ours.length === strings.length ? 0 : 1;
+  let tokens = 0;
+  strings.forEach((s, i) => {
+    const { ids } = oracle.encode(s);
+    tokens += ids.length;
+    const want = ids.map(Number).join(' ');
+    if (want === ours[i]) return;
+    if (++different > 10) return;
+    console.log(`string ${i} of seed ${seed}: ${JSON.stringify(s)}\n  oracle ${want}\n  ours   ${ours[i]}`);
+  });
+  console.log(`${folders.name}${strings.length} strings, ${tokens} tokens: ${different === 0 ? 'all equal' : `${different} different`}`);
+  return different === 0;
+}
+
+// A folder with the vocabulary of `model` that cuts text by `patterns`.
+function withPatterns(model, folder, patterns) {
+  const json = read(model, 'tokenizer.json');
+  const split = (Regex) => ({ type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false });
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false };
+  json.pre_tokenizer = { type: 'Sequence', pretokenizers: [...patterns.map(split), bytes] };
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, 'tokenizer.json'), JSON.stringify(json));
+  copyFileSync(path.join(model, 'tokenizer_config.json'), path.join(folder, 'tokenizer_config.json'));
+  return folder;
+}
+
+if (process.argv[2] === '--patterns') {
+  const [program, model, out, count, seed] = process.argv.slice(3);
+  const named = JSON.parse(execFileSync(program, ['--patterns'], { encoding: 'utf8' }));
+  let equal = true;
+  for (const [name, patterns] of Object.entries(named)) {
+    const folders = { name: `${name}: `, ours: withPatterns(model, path.join(out, name, 'ours'), patterns),
+      // JavaScript's name of a script.
+      oracle: withPatterns(model, path.join(out, name, 'oracle'), patterns.map((p) => p.replaceAll('\\p{Han}', '\\p{Script=Han}'))) };
+    equal = await compare(program, model, folders, count, seed) && equal;
+  }
+  process.exit(equal ? 0 : 1);
+}
+
 const [program, model, count = '4000', seed = '1'] = process.argv.slice(2);
-const strings = makeStrings(model, Number(count), Number(seed));
-const oracle = open(model);
-const ours = await encodeOurs(program, model, strings);
-let different = ours.length === strings.length ? 0 : 1;
-let tokens = 0;
-strings.forEach((s, i) => {
-  const { ids } = oracle.encode(s);
-  tokens += ids.length;
-  const want = ids.map(Number).join(' ');
-  if (want === ours[i]) return;
-  if (++different > 10) return;
-  console.log(`string ${i} of seed ${seed}: ${JSON.stringify(s)}\n  oracle ${want}\n  ours   ${ours[i]}`);
-});
-console.log(`${strings.length} strings, ${tokens} tokens: ${different === 0 ? 'all equal' : `${different} different`}`);
-process.exit(different === 0 ? 0 : 1);
+process.exit(await compare(program, model, { name: '', ours: model, oracle: model }, count, seed) ? 0 : 1);
