@@ -2,10 +2,8 @@
 /* `aegis cache`: the stores packed on first use. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,25 +13,10 @@
 #include "base/utf8.h"
 #include "commands.h"
 #include "model_source.h"
+#include "store_folder.h"
 #include "ui.h"
 
 static bool is_dots(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
-
-/* Bytes of the files in a folder. */
-static uint64_t folder_bytes(const char *path)
-{
-    DIR *dir = opendir(path);
-    if (dir == NULL)
-        return 0;
-    uint64_t sum = 0;
-    const struct dirent *entry;
-    struct stat st;
-    while ((entry = readdir(dir)) != NULL)
-        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-            sum += (uint64_t)st.st_size;
-    closedir(dir);
-    return sum;
-}
 
 /* The note beside the store; a new reference, or NULL. */
 static json_t *source_of(const char *folder, const char *key)
@@ -76,7 +59,7 @@ static aegis_status list_stores(json_t **out, const char *folder, aegis_error *e
         if (localtime_r(&st.st_mtime, &tm) != NULL)
             strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
         json_array_append_new(stores, json_pack("{s:s, s:I, s:s, s:o?}", "key", entry->d_name, "bytes",
-                                                (json_int_t)folder_bytes(path), "packed", when, "source",
+                                                (json_int_t)aeg_store_folder_bytes(path), "packed", when, "source",
                                                 source_of(folder, entry->d_name)));
     }
     if (dir != NULL)
@@ -106,40 +89,6 @@ static aegis_status cache_ls(const aeg_cli *cli, const char *folder, aegis_error
     return aeg_ui_flush(err);
 }
 
-static bool is_link(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* A store is one level of files; deeper folders are not ours and make the rmdir fail. A packer holds a lock on the
- * folder it writes to. Of a link the link is removed: what it leads to is not ours. */
-static aegis_status remove_folder(const char *path, aegis_error *err)
-{
-    if (is_link(path))
-        return unlink(path) == 0 ? AEGIS_OK : aeg_fail_os(err, AEGIS_E_IO, errno, "removing %s", path);
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir == NULL) {
-        const int code = errno;
-        if (fd >= 0)
-            close(fd);
-        return aeg_fail_os(err, AEGIS_E_IO, code, "%s", path);
-    }
-    if (flock(dirfd(dir), LOCK_EX | LOCK_NB) != 0) {
-        closedir(dir);
-        return aeg_fail(err, AEGIS_E_RUNTIME, "%s is being packed by another process", path);
-    }
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL)
-        if (!is_dots(entry->d_name))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    if (rmdir(path) != 0)
-        return aeg_fail_os(err, AEGIS_E_IO, errno, "removing %s", path);
-    return AEGIS_OK;
-}
-
 static const char *const beside[] = { ".json", ".lock" };
 
 static void remove_beside(const char *folder, const char *key)
@@ -158,11 +107,11 @@ static aegis_status remove_store(const char *folder, const char *key, aegis_erro
     if (strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0' || strlen(key) >= AEG_SOURCE_KEY)
         return aeg_fail(err, AEGIS_E_USAGE, "'%.80s' is not a key; see aegis cache ls", key);
     AEG_TRY(aeg_path_join(path, folder, key, err));
-    if (!aeg_is_directory(path) && !is_link(path))
+    if (!aeg_is_directory(path) && !aeg_is_link(path))
         return aeg_fail(err, AEGIS_E_USAGE, "no packed model '%.80s'; see aegis cache ls", key);
     int lock = -1;
     AEG_TRY(aeg_source_lock(&lock, folder, key, false, err));
-    const aegis_status status = remove_folder(path, err);
+    const aegis_status status = aeg_store_folder_remove(path, err);
     if (status == AEGIS_OK)
         remove_beside(folder, key);
     close(lock);
@@ -178,7 +127,7 @@ static void remove_stray(const char *folder, const char *name)
     if (n_key == 0 || n_key >= sizeof key || (strcmp(name + n_key, beside[0]) != 0 && strcmp(name + n_key, beside[1]) != 0))
         return;
     snprintf(key, sizeof key, "%.*s", (int)n_key, name);
-    if (aeg_path_join(path, folder, key, NULL) != AEGIS_OK || aeg_file_exists(path) || is_link(path) ||
+    if (aeg_path_join(path, folder, key, NULL) != AEGIS_OK || aeg_file_exists(path) || aeg_is_link(path) ||
         aeg_source_lock(&lock, folder, key, false, NULL) != AEGIS_OK)
         return;
     remove_beside(folder, key);
@@ -197,11 +146,11 @@ static aegis_status remove_all(const char *folder, aegis_error *err)
         char path[AEG_PATH_MAX];
         if (is_dots(entry->d_name) || aeg_path_join(path, folder, entry->d_name, NULL) != AEGIS_OK)
             continue;
-        if (!aeg_is_directory(path) && !is_link(path)) {
+        if (!aeg_is_directory(path) && !aeg_is_link(path)) {
             remove_stray(folder, entry->d_name);
             continue;
         }
-        status = aeg_source_is_store(path) ? remove_store(folder, entry->d_name, err) : remove_folder(path, err);
+        status = aeg_source_is_store(path) ? remove_store(folder, entry->d_name, err) : aeg_store_folder_remove(path, err);
     }
     closedir(dir);
     return status;

@@ -132,8 +132,5 @@ aegis_status aeg_cmd_doctor(aeg_cli *cli, aegis_error *err)
     print_doctor(&d);
     if (d.kept)
         printf("\nkept for plan and bench: models on this filesystem with experts of about this size\n");
-    if (d.disk.unpacked)
-        aeg_ui_say("%s is not packed yet, so these are reads of a usual size; after its first use (aegis plan %s) they are of its own", model,
-                   model);
     return aeg_ui_flush(err);
 }

@@ -70,20 +70,21 @@ static bool needs_text(const aeg_cli *cli)
     }
 }
 
-aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_error *err)
+aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, bool outline, aegis_error *err)
 {
     aeg_progress progress;
     first_use_note note = { .model = first_use != NULL ? first_use->model : NULL, .store = cli->args[1] };
     aegis_pack_result result = { 0 };
     aegis_pack_options options = {
         .expert_bits = cli->expert_bits, .dense_bits = cli->dense_bits, .tokenizer_dir = cli->tokenizer, .n_threads = cli->threads,
+        .outline = outline,
         .needs_tokenizer = first_use != NULL && needs_text(first_use), .begins = first_use != NULL ? say_first_use : NULL, .begins_ctx = &note,
         .progress = aeg_progress_update, .progress_ctx = &progress, .cancelled = aeg_signals_cancelled,
     };
     pack_budget budget = { 0 };
     AEG_TRY(share_budget(&budget, cli, first_use, err));
     options.memory_bytes = budget.left;
-    if (cli->expert_bits == 2)
+    if (cli->expert_bits == 2 && !outline)
         aeg_ui_say("experts at 2 bits lose much of the model's quality");
     aeg_progress_start(&progress, "packing");
     const aegis_status status = aegis_pack(cli->args[0], cli->args[1], &options, &result, err);
@@ -91,6 +92,8 @@ aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_
     if (status == AEGIS_E_MEMORY && cli->memory != 0)
         return refuse_budget(&budget, err);
     AEG_TRY(status);
+    if (outline)
+        return AEGIS_OK;
     if (cli->json) {
         aeg_json_init();
         return aeg_ui_print_json(json_pack("{s:s, s:I, s:I, s:I, s:f}", "store", cli->args[1],
@@ -106,4 +109,4 @@ aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_
     return AEGIS_OK;
 }
 
-aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err) { return aeg_pack_model(cli, NULL, err); }
+aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err) { return aeg_pack_model(cli, NULL, false, err); }

@@ -2,6 +2,7 @@
 /* `aegis plan`: what a budget would be spent on. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/json.h"
 #include "base/size.h"
@@ -10,6 +11,7 @@
 #include "measured.h"
 #include "model_source.h"
 #include "setup.h"
+#include "store_folder.h"
 #include "ui.h"
 
 static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured, double disk)
@@ -34,9 +36,10 @@ static json_t *plan_json(const aegis_plan *plan, const aegis_measured *measured,
 }
 
 /* As it was given, so that the line can be copied; doctor has no options of packing and would look for another store. */
-static const char *as_doctor_finds_it(const aeg_cli *cli, const char *store)
+static const char *as_doctor_finds_it(const aeg_cli *cli, const aeg_outline *model)
 {
-    return cli->expert_bits != 0 || cli->dense_bits != 0 || cli->tokenizer != NULL ? store : cli->model;
+    const bool other = cli->expert_bits != 0 || cli->dense_bits != 0 || cli->tokenizer != NULL;
+    return other && !model->is_outline ? model->store : cli->model;
 }
 
 static void print_no_prediction(const aegis_plan *plan, const aegis_options *options, const char *model)
@@ -62,45 +65,54 @@ static void print_prediction(const aegis_plan *plan, const aegis_measured *measu
     printf(", memory reads %.1f GB/s\n", measured->read_bytes_per_s * 1e-9);
 }
 
-/* The same facts as the engine's refusal. */
-static aegis_status refuse(const aegis_plan *plan, aegis_error *err)
+/* Free bytes where the store will be; 0: not known. */
+static uint64_t free_bytes(const char *folder)
 {
-    char list[512] = "", budget[AEG_SIZE_TEXT], minimum[AEG_SIZE_TEXT], bytes[AEG_SIZE_TEXT];
-    for (uint32_t i = 0; i < plan->n_accounts; i++) {
-        const size_t used = strlen(list);
-        if (plan->accounts[i].bytes > 0)
-            snprintf(list + used, sizeof list - used, "%s%s %s", used > 0 ? ", " : "", plan->accounts[i].name,
-                     aeg_size_format(bytes, plan->accounts[i].bytes));
-    }
-    char context[64] = "";
-    if (plan->max_n_ctx > 0)
-        snprintf(context, sizeof context, "; a context of %u tokens would fit", plan->max_n_ctx);
-    return aeg_fail(err, AEGIS_E_BUDGET,
-                    "the plan does not fit %s (%s); smallest budget for a context of %u: %s (--memory %llu)%s",
-                    aeg_size_format(budget, plan->budget_bytes), list, plan->n_ctx,
-                    aeg_size_format(minimum, plan->minimum_bytes), (unsigned long long)plan->minimum_bytes, context);
+    struct statvfs s;
+    return statvfs(folder, &s) == 0 ? (uint64_t)s.f_bavail * s.f_frsize : 0;
 }
 
-aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
+static void print_not_packed(const aeg_outline *outline, uint64_t bytes)
 {
-    char store[AEG_PATH_MAX];
+    char needs[AEG_SIZE_TEXT], has[AEG_SIZE_TEXT];
+    const uint64_t room = free_bytes(outline->place.folder);
+    printf("not packed yet: its first use writes %s to %s, where %s are free%s\n", aeg_size_format(needs, bytes), outline->place.folder,
+           aeg_size_format(has, room), room < bytes ? ": too little (set XDG_CACHE_HOME, or run aegis pack SRC DST)" : "");
+}
+
+static aegis_status print_plan(const aeg_cli *cli, const aeg_outline *model, aegis_error *err)
+{
     aegis_options options;
     aegis_plan plan;
-    AEG_TRY(aeg_source_resolve(cli, store, err));
-    aeg_setup_options(cli, store, &options);
-    aeg_setup_warn(cli);
     double disk = 0;
+    const uint64_t bytes = aeg_store_folder_bytes(model->store);
+    aeg_setup_options(cli, model->store, &options);
+    aeg_setup_warn(cli);
     AEG_TRY(aeg_measured_fill(cli, &options, 0, &disk, err));
     AEG_TRY(aegis_plan_compute(&options, &plan, err));
     if (cli->json) {
-        AEG_TRY(aeg_ui_print_json(plan_json(&plan, &options.measured, disk), err));
+        json_t *json = plan_json(&plan, &options.measured, disk);
+        json_object_set_new(json, "packed", json_boolean(!model->is_outline));
+        json_object_set_new(json, "store_bytes", json_integer((json_int_t)bytes));
+        AEG_TRY(aeg_ui_print_json(json, err));
     } else {
         aeg_setup_print_plan(&plan, stdout);
         if (plan.fits && plan.predicted_decode_tok_s > 0)
             print_prediction(&plan, &options.measured, disk);
         else if (plan.fits)
-            print_no_prediction(&plan, &options, as_doctor_finds_it(cli, store));
+            print_no_prediction(&plan, &options, as_doctor_finds_it(cli, model));
+        if (model->is_outline)
+            print_not_packed(model, bytes);
         AEG_TRY(aeg_ui_flush(err));
     }
-    return plan.fits ? AEGIS_OK : refuse(&plan, err);
+    return plan.fits ? AEGIS_OK : aegis_plan_refuse(&plan, err);
+}
+
+aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err)
+{
+    aeg_outline model;
+    AEG_TRY(aeg_source_outline(cli, &model, err));
+    const aegis_status status = print_plan(cli, &model, err);
+    aeg_source_drop(&model);
+    return status;
 }

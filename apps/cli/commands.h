@@ -9,8 +9,9 @@
 aegis_status aeg_cmd_run(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_chat(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_pack(aeg_cli *cli, aegis_error *err);
-/* What `aegis pack` does. first_use: the command whose first use of the model this is, said when packing begins; else NULL. */
-aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, aegis_error *err);
+/* What `aegis pack` does. first_use: the command whose first use of the model this is, said when packing begins; else NULL.
+ * outline: all but the weights (aegis/pack.h), and nothing is said. */
+aegis_status aeg_pack_model(const aeg_cli *cli, const aeg_cli *first_use, bool outline, aegis_error *err);
 aegis_status aeg_cmd_plan(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_show(aeg_cli *cli, aegis_error *err);
 aegis_status aeg_cmd_verify(aeg_cli *cli, aegis_error *err);

@@ -30,7 +30,6 @@ typedef struct {
 typedef struct {
     char path[AEG_PATH_MAX];   /* the file that was read */
     bool temporary;            /* it is ours and is removed again */
-    bool unpacked;             /* of a model that has no store yet: the size of its reads is not known */
     uint64_t file_bytes;
     bool measured;
     char why_not[AEGIS_ERROR_MAX];

@@ -31,12 +31,18 @@ static const double SECONDS = 0.4; /* of one measurement */
 
 /* --- which file ------------------------------------------------------------------------------------------ */
 
-static aegis_status find_store_file(aeg_doctor_disk *disk, const char *store, aegis_error *err)
+static aegis_status find_record(aeg_doctor_disk *disk, const char *store, aegis_error *err)
 {
     const aegis_options options = { .store = store, .memory_bytes = UINT64_C(1) << 40 };
     aegis_plan plan;
     AEG_TRY(aegis_plan_compute(&options, &plan, err));
     disk->figure.record_bytes = plan.slot_bytes;
+    return AEGIS_OK;
+}
+
+static aegis_status find_store_file(aeg_doctor_disk *disk, const char *store, aegis_error *err)
+{
+    AEG_TRY(find_record(disk, store, err));
     return aeg_path_join(disk->path, store, "experts.bin", err);
 }
 
@@ -102,7 +108,6 @@ static aegis_status make_temporary_file(aeg_doctor_disk *disk, aegis_error *err)
 
 static aegis_status find_file(aeg_doctor_disk *disk, const char *model, aegis_error *err)
 {
-    char store[AEG_PATH_MAX];
     aeg_cli source;
     struct stat st;
     disk->figure.record_bytes = USUAL_RECORD;
@@ -114,9 +119,14 @@ static aegis_status find_file(aeg_doctor_disk *disk, const char *model, aegis_er
         return find_store_file(disk, model, err);
     aeg_options_init(&source); /* as a first use without options packs it */
     source.model = model;
-    if (aeg_source_packed(&source, store, &disk->unpacked)) {
-        disk->unpacked = false;
-        return find_store_file(disk, store, err);
+    if (aeg_source_is_source(&source)) {
+        aeg_outline outline;
+        AEG_TRY(aeg_source_outline(&source, &outline, err));
+        const bool packed = !outline.is_outline;
+        const aegis_status status = packed ? find_store_file(disk, outline.store, err) : find_record(disk, outline.store, err);
+        aeg_source_drop(&outline);
+        if (packed || status != AEGIS_OK)
+            return status;
     }
     if (S_ISDIR(st.st_mode))
         return find_largest_file(disk, model, err);

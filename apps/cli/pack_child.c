@@ -34,12 +34,12 @@ static aeg_cli child_options(const aeg_cli *cli, const char *src, const char *ds
 }
 
 /* Never returns. */
-static void run_child(const aeg_cli *cli, const char *src, const char *dst)
+static void run_child(const aeg_cli *cli, const char *src, const char *dst, bool outline)
 {
     aegis_error err = { .status = AEGIS_OK };
     const aeg_cli child = child_options(cli, src, dst);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* standard output is for answers */
-    const aegis_status status = aeg_pack_model(&child, cli, &err);
+    const aegis_status status = aeg_pack_model(&child, cli, outline, &err);
     if (status != AEGIS_OK && status != AEGIS_E_CANCELLED)
         aeg_ui_say("%s", err.message);
     _exit(aegis_exit_code(status));
@@ -73,7 +73,7 @@ static aegis_status wait_for(pid_t child, aegis_error *err)
     return aeg_fail(err, status_of_exit(WEXITSTATUS(how)), "%s", "");
 }
 
-aegis_status aeg_pack_child(const aeg_cli *cli, const char *src, const char *dst, aegis_error *err)
+aegis_status aeg_pack_child(const aeg_cli *cli, const char *src, const char *dst, bool outline, aegis_error *err)
 {
     const pid_t parent = getpid();
     const pid_t child = fork();
@@ -82,7 +82,7 @@ aegis_status aeg_pack_child(const aeg_cli *cli, const char *src, const char *dst
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* if we die, it stops and cleans up after itself */
         if (getppid() == parent)
-            run_child(cli, src, dst);
+            run_child(cli, src, dst, outline);
         _exit(1);
     }
     return wait_for(child, err);

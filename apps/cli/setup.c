@@ -40,14 +40,34 @@ static aegis_status preload(aegis_engine **engine, aegis_error *err)
     return status;
 }
 
+static void options_of(const aeg_cli *cli, uint32_t default_checkpoints, const char *store, aegis_options *out)
+{
+    aeg_setup_options(cli, store, out);
+    if (cli->checkpoints < 0)
+        out->n_checkpoints = default_checkpoints;
+}
+
+/* Packing takes minutes and as much disk as the model: that a model will not fit the budget is said before. */
+static aegis_status check_fits(const aeg_cli *cli, uint32_t default_checkpoints, aegis_error *err)
+{
+    aeg_outline outline;
+    aegis_options options;
+    aegis_plan plan = { .fits = true };
+    AEG_TRY(aeg_source_outline(cli, &outline, err));
+    options_of(cli, default_checkpoints, outline.store, &options);
+    const aegis_status status = outline.is_outline ? aegis_plan_compute(&options, &plan, err) : AEGIS_OK;
+    aeg_source_drop(&outline);
+    AEG_TRY(status);
+    return plan.fits ? AEGIS_OK : aegis_plan_refuse(&plan, err);
+}
+
 aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, aegis_engine **out, aegis_error *err)
 {
     char store[AEG_PATH_MAX];
     aegis_options options;
+    AEG_TRY(check_fits(cli, default_checkpoints, err));
     AEG_TRY(aeg_source_resolve(cli, store, err));
-    aeg_setup_options(cli, store, &options);
-    if (cli->checkpoints < 0)
-        options.n_checkpoints = default_checkpoints;
+    options_of(cli, default_checkpoints, store, &options);
     aeg_setup_warn(cli);
     AEG_TRY(aegis_engine_open(out, &options, err));
     aeg_signals_watch(aegis_engine_cancel, *out);
@@ -72,10 +92,12 @@ aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, ae
 
 aegis_status aeg_setup_open_text(const aeg_cli *cli, aegis_engine **out, aegis_error *err)
 {
-    char store[AEG_PATH_MAX];
-    AEG_TRY(aeg_source_resolve(cli, store, err));
-    aeg_signals_default(); /* after a first use has packed; from here on nothing is written but the answer */
-    AEG_TRY(aegis_engine_open_text(out, store, err));
+    aeg_outline model; /* a tokenizer needs no weights: of a source that is not packed its outline will do */
+    AEG_TRY(aeg_source_outline(cli, &model, err));
+    const aegis_status status = aegis_engine_open_text(out, model.store, err);
+    aeg_source_drop(&model);
+    AEG_TRY(status);
+    aeg_signals_default(); /* from here on nothing is written but the answer */
     if (cli->memory == 0)
         return AEGIS_OK;
     /* There is no plan: of what the budget leaves, the text may have as much as its growing buffer, its tokens (4

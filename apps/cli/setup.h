@@ -10,7 +10,7 @@
 /* store is a loan of *out. */
 void aeg_setup_options(const aeg_cli *cli, const char *store, aegis_options *out);
 
-/* Resolve the model (packing it on first use), open it and let signals cancel it. default_checkpoints is used
+/* Resolve the model (packing it on first use, if the plan fits), open it and let signals cancel it. default_checkpoints is used
  * unless --checkpoints was given. --verbose prints the plan. */
 aegis_status aeg_setup_open(const aeg_cli *cli, uint32_t default_checkpoints, aegis_engine **out, aegis_error *err);
 

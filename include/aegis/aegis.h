@@ -83,6 +83,10 @@ typedef struct {
  * (plan->fits is false). */
 aegis_status aegis_plan_compute(const aegis_options *options, aegis_plan *plan, aegis_error *err);
 
+/* AEGIS_E_BUDGET, and in *err what a plan that does not fit needs: the missing bytes, the accounts, the smallest budget and the
+ * largest context that work. What opening says of it. */
+aegis_status aegis_plan_refuse(const aegis_plan *plan, aegis_error *err);
+
 /* --- engine ------------------------------------------------------------------------------------- */
 
 /* AEGIS_E_BUDGET: says which accounts need what and the smallest budget that works. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack.h - turn a model as published into a store (docs/store-format.md).
  *
- * Sources: a Hugging Face safetensors folder or an MLX folder. Packing keeps quantised codes and
+ * Sources: a Hugging Face safetensors folder, an MLX folder or a GGUF file. Packing keeps quantised codes and
  * scales exactly; floating-point matrices are quantised by the MLX affine rule unless told to keep.
  * Thread: any; one pack per destination. Memory: at most `memory_bytes`.
  */
@@ -22,6 +22,9 @@ typedef struct {
                              * numbers none */
     const char *tokenizer_dir; /* where tokenizer.json etc. are, NULL: the source folder */
     bool needs_tokenizer;   /* AEGIS_E_MODEL, before anything large is written, if there is none */
+    /* Write all of the store but its weights: manifest, tokenizer, template, and the large files in their sizes with nothing in
+     * them (no room is taken on the disk). Enough for aegis_plan_compute and aegis_engine_open_text; an engine is refused. */
+    bool outline;
     uint64_t memory_bytes;  /* ceiling of the packer's own memory; 0: 300 MiB */
     uint32_t n_threads;     /* that change types; 0: one per processor, fewer in little memory. The bytes do not depend on it */
     /* Once, when the source, the settings and the room are found right and writing begins; may be NULL */

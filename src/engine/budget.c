@@ -127,7 +127,7 @@ aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err)
     return AEGIS_OK;
 }
 
-aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err)
+aegis_status aegis_plan_refuse(const aegis_plan *plan, aegis_error *err)
 {
     char context[64] = "";
     char budget[AEG_SIZE_TEXT], minimum[AEG_SIZE_TEXT], missing[AEG_SIZE_TEXT], bytes[AEG_SIZE_TEXT];

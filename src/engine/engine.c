@@ -72,12 +72,14 @@ static void choose_kernels(aegis_engine *e)
 static aegis_status open_parts(aegis_engine *e, const aegis_options *options, aegis_error *err)
 {
     AEG_TRY(open_store(e, options, err));
+    if (e->store->outline)
+        return aeg_fail(err, AEGIS_E_MODEL, "store %s: an outline to plan with, its weights were never written; pack the model", options->store);
     AEG_TRY(aeg_telemetry_open(&e->telemetry, options->telemetry, err));
     AEG_TRY(aeg_text_size(e, err));
     choose_kernels(e);
     AEG_TRY(aeg_engine_plan(e, err));
     if (!e->plan.fits)
-        return aeg_engine_refuse(&e->plan, err);
+        return aegis_plan_refuse(&e->plan, err);
 
     const aeg_accounts measured = e->accounts;
     AEG_TRY(aeg_accounts_map(&e->accounts, &measured, err));

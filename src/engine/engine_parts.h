@@ -79,8 +79,6 @@ void aeg_engine_unbuild(aegis_engine *e);
 /* budget.c: choose chunk and slots for the budget; fills settings and plan. e->store and settings are set.
  * A budget that is too small is not an error: plan.fits is false. */
 aegis_status aeg_engine_plan(aegis_engine *e, aegis_error *err);
-/* The sentence of a refusal. */
-aegis_status aeg_engine_refuse(const aegis_plan *plan, aegis_error *err);
 
 /* forecast.c: bytes of a token; the predicted speed of e->plan (0 if a rate is not known). The accounts are measured. */
 void aeg_engine_touched(const aegis_engine *e, aegis_touched *out);

@@ -298,6 +298,7 @@ static aegis_status open_files(aeg_store *store, const json_t *root, aegis_error
 static aegis_status read_manifest(aeg_store *store, const json_t *root, aegis_error *err)
 {
     const json_t *h;
+    store->outline = json_is_true(json_object_get(root, "outline"));
     AEG_TRY(aeg_json_get_object(root, "hparams", "manifest.json", &h, err));
     AEG_TRY(aeg_hparams_parse(&store->hparams, h, "manifest.json: hparams", err));
     AEG_TRY(open_dense(store, root, err));

@@ -78,6 +78,7 @@ struct aeg_store {
     aeg_store_experts experts;
     aeg_store_embed embed;
     uint64_t file_bytes[AEG_N_FILES]; /* 0: absent (vision, mtp) */
+    bool outline;              /* its weights were never written: to plan with */
     bool has_tokenizer;        /* tokenizer.bin */
     bool has_template;         /* chat_template.jinja */
     uint64_t model_key;        /* XXH3 of the manifest as packed: identifies weights, types and layout */

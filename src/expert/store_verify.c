@@ -139,6 +139,8 @@ static aegis_status verify_all(verifier *v, const json_t *root, aegis_error *err
 
 aegis_status aeg_store_verify(const aeg_store *store, aeg_progress progress, void *ctx, aegis_error *err)
 {
+    if (store->outline)
+        return aeg_fail(err, AEGIS_E_MODEL, "%s: an outline to plan with, its weights were never written", store->path);
     verifier v = { .store = store, .progress = progress, .ctx = ctx };
     json_t *root = NULL;
     uint64_t key = 0;

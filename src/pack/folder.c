@@ -140,6 +140,16 @@ aegis_status aeg_folder_begin(aeg_pack_folder *f, aegis_error *err)
     return AEGIS_OK;
 }
 
+aegis_status aeg_folder_hole(const aeg_pack_folder *f, const char *name, uint64_t bytes, aegis_error *err)
+{
+    const int fd = openat(f->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const bool failed = fd < 0 || ftruncate(fd, (off_t)bytes) != 0;
+    const int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return failed ? aeg_fail_os(err, AEGIS_E_IO, code, "%s/%s of %llu bytes", f->part, name, (unsigned long long)bytes) : AEGIS_OK;
+}
+
 static aegis_status sync_folder(const char *path, aegis_error *err)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -24,6 +24,8 @@ aegis_status aeg_folder_check(aeg_pack_folder *f, const char *dst, aegis_error *
 /* Free bytes where dst will be, AEGIS_E_IO naming the missing amount if `needed` is more. */
 aegis_status aeg_folder_space(const aeg_pack_folder *f, uint64_t needed, aegis_error *err);
 aegis_status aeg_folder_begin(aeg_pack_folder *f, aegis_error *err);
+/* A file of the folder that has begun, of this size and with nothing in it: it reads as zeros and takes no room. */
+aegis_status aeg_folder_hole(const aeg_pack_folder *f, const char *name, uint64_t bytes, aegis_error *err);
 aegis_status aeg_folder_finish(aeg_pack_folder *f, aegis_error *err);
 void aeg_folder_abandon(aeg_pack_folder *f); /* remove what was written; harmless when finished or not begun */
 

@@ -148,9 +148,9 @@ static void add_raw(aeg_text *t, const char *section, uint64_t bytes, const aeg_
     aeg_text_add(t, "\n  ]\n }");
 }
 
-void aeg_manifest_write(aeg_text *t, const aeg_plan *p, const aeg_pack_file *files, uint32_t n_files)
+void aeg_manifest_write(aeg_text *t, const aeg_plan *p, const aeg_pack_file *files, uint32_t n_files, bool outline)
 {
-    aeg_text_add(t, "{\n \"format\": \"aegis-store\",\n \"version\": %d,\n ", AEG_STORE_VERSION);
+    aeg_text_add(t, "{\n \"format\": \"aegis-store\",\n \"version\": %d,\n %s", AEG_STORE_VERSION, outline ? "\"outline\": true,\n " : "");
     aeg_manifest_hparams(t, &p->config.hparams);
     add_dense(t, p);
     add_embed(t, p);

@@ -13,8 +13,8 @@ typedef struct {
     uint64_t bytes, xxh3;
 } aeg_pack_file;
 
-/* The whole text, its checksum included. text->failed if memory was refused. */
-void aeg_manifest_write(aeg_text *text, const aeg_plan *plan, const aeg_pack_file *files, uint32_t n_files);
+/* The whole text, its checksum included; an outline says that it is one. text->failed if memory was refused. */
+void aeg_manifest_write(aeg_text *text, const aeg_plan *plan, const aeg_pack_file *files, uint32_t n_files, bool outline);
 
 /* The member "hparams": {...}, without a comma after it. */
 void aeg_manifest_hparams(aeg_text *text, const aeg_hparams *h);

@@ -80,7 +80,7 @@ static aegis_status write_manifest(packer *p, aegis_error *err)
     aeg_text text = { .memory = &p->memory };
     aeg_pack_file file = { .name = "manifest.json" };
     aegis_status status;
-    aeg_manifest_write(&text, &p->plan, p->extras.files, p->extras.n_files);
+    aeg_manifest_write(&text, &p->plan, p->extras.files, p->extras.n_files, p->options->outline);
     if (text.failed)
         status = aeg_fail(err, AEGIS_E_MEMORY, "no memory for the manifest");
     else
@@ -126,6 +126,23 @@ static aegis_status open_sink(packer *p, size_t buffer, aegis_error *err)
     return aeg_batch_new(&p->batch, p->sink, AEG_MAX(p->plan.max_block, room / 4), p->n_threads, &p->memory, err);
 }
 
+static void add_file_sizes(packer *p)
+{
+    for (int f = 0; f < AEG_N_FILES; f++)
+        p->store_bytes += p->plan.file_bytes[f];
+}
+
+/* The large files with nothing in them, and what a plan needs. */
+static aegis_status write_outline(packer *p, aegis_error *err)
+{
+    for (int f = 0; f < AEG_N_FILES; f++)
+        if (p->plan.file_bytes[f] > 0)
+            AEG_TRY(aeg_folder_hole(&p->folder, aeg_store_file_name((aeg_store_file)f), p->plan.file_bytes[f], err));
+    add_file_sizes(p);
+    AEG_TRY(aeg_sink_new(&p->sink, MIN_BUFFER - 2 * AEG_RAW_ALIGN, MIN_BUFFER, &p->memory, err));
+    return write_manifest(p, err);
+}
+
 static aegis_status write_files(packer *p, aegis_error *err)
 {
     p->window = aeg_raw_buffer(&p->memory, p->window_bytes);
@@ -138,8 +155,7 @@ static aegis_status write_files(packer *p, aegis_error *err)
     AEG_TRY(aeg_write_experts(&w, err));
     AEG_TRY(aeg_write_raw(&w, AEG_FILE_VISION, &p->plan.vision, err));
     AEG_TRY(aeg_write_raw(&w, AEG_FILE_MTP, &p->plan.mtp, err));
-    for (int f = 0; f < AEG_N_FILES; f++)
-        p->store_bytes += p->plan.file_bytes[f];
+    add_file_sizes(p);
     return write_manifest(p, err);
 }
 
@@ -154,7 +170,8 @@ static aegis_status prepare(packer *p, const char *dst, size_t *buffer, aegis_er
     p->needed = manifest_estimate + aeg_extras_estimate(p->src, p->tokenizer_dir, &p->plan.gguf);
     for (int f = 0; f < AEG_N_FILES; f++)
         p->needed += p->plan.file_bytes[f];
-    AEG_TRY(aeg_folder_space(&p->folder, p->needed, err));
+    if (!p->options->outline)
+        AEG_TRY(aeg_folder_space(&p->folder, p->needed, err));
     AEG_TRY(aeg_folder_begin(&p->folder, err));
     AEG_TRY(write_extras(p, err));
     return check_tokenizer(p, err);
@@ -179,6 +196,10 @@ static aegis_status run(packer *p, const char *dst, aegis_error *err)
     AEG_TRY(status);
     p->memory.ceiling = p->ceiling;
     p->memory.peak = p->memory.in_use;
+    if (p->options->outline) {
+        AEG_TRY(write_outline(p, err));
+        return aeg_folder_finish(&p->folder, err);
+    }
     AEG_TRY(open_sink(p, buffer, err));
     if (p->options->begins != NULL)
         p->options->begins(p->options->begins_ctx, p->needed);

@@ -71,20 +71,56 @@ says "$minimum"
 silent
 expect 0 "run at the minimum" $AEGIS run packed -p "hi" --memory "$minimum" -c 512 -n 4 --raw
 
-# First use: two at once pack once; a changed source packs again; pack options make another store.
+# What needs no weights packs nothing, and says the same as with the store.
 cp -r "$demo" model
-$AEGIS tokenize model -p one > one.txt 2> one.err &
-$AEGIS tokenize model -p two > two.txt 2> two.err &
+echo '[{"role": "user", "content": "hi"}]' > messages.json
+unpacked() {
+    expect 0 "$1 of a source" $AEGIS "$@"
+    unsaid "first use"
+    unsaid packed
+    cp stdout.txt "$1.unpacked"
+    [ -z "$(find cache -type f)" ] || fail "$1 left $(find cache -type f)"
+}
+unpacked plan model --memory 32MiB --json
+json "j['packed'] is False and j['store_bytes'] > 2**20"
+unpacked tokenize model -p "one two"
+unpacked template model -f messages.json
+expect 0 "plan of a source, in words" $AEGIS plan model --memory 32MiB
+answers "not packed yet: its first use writes"
+# A budget in which it could be packed and not run: refused before.
+expect 3 "a plan that does not fit" $AEGIS run model -p hi --memory 20MiB -c 4096
+says "the plan does not fit the budget of 20.0 MiB"
+unsaid "first use"
+[ -z "$(find cache -type f)" ] || fail "a refused plan left $(find cache -type f)"
+
+# First use: two at once pack once; a changed source packs again; pack options make another store.
+$AEGIS logits model --ids 1,2 -o one.safetensors 2> one.err &
+$AEGIS logits model --ids 1,2 -o two.safetensors 2> two.err &
 wait
 [ "$(cat one.err two.err | grep -c 'packed ')" -eq 1 ] || fail "two at once: $(cat one.err two.err)"
-[ -s one.txt ] && [ -s two.txt ] || fail "two at once: no tokens"
-expect 0 "second use" $AEGIS tokenize model -p three
+cmp one.safetensors two.safetensors || fail "two at once: no equal logits"
+expect 0 "second use" $AEGIS logits model --ids 1,2 -o three.safetensors
 [ -z "$err" ] || fail "second use says: $err"
+for command in tokenize template plan; do
+    case $command in
+        tokenize) set -- model -p "one two" ;;
+        template) set -- model -f messages.json ;;
+        plan) set -- model --memory 32MiB --json ;;
+    esac
+    expect 0 "$command of a store" $AEGIS $command "$@"
+    grep -v -E '"(packed|store_bytes)"' stdout.txt > packed.txt
+    grep -v -E '"(packed|store_bytes)"' "$command.unpacked" | cmp packed.txt - || fail "$command: not as before packing"
+done
 expect 0 ls $AEGIS cache ls --json
 json "len(j['stores']) == 1 and j['stores'][0]['source'].endswith('/model') and j['stores'][0]['bytes'] > 2**20"
 key=$(python3 -c "import json; print(json.load(open('stdout.txt'))['stores'][0]['key'])")
+mv "cache/aegis/stores/$key" saved
+mkdir "cache/aegis/stores/$key.outline" && echo x > "cache/aegis/stores/$key.outline/dense.bin" # a process was killed
+expect 0 "plan behind it" $AEGIS plan model --memory 32MiB
+[ ! -e "cache/aegis/stores/$key.outline" ] || fail "an old outline is still there"
+mv saved "cache/aegis/stores/$key"
 touch model/config.json
-expect 0 "changed source" $AEGIS tokenize model -p x --memory 64MiB
+expect 0 "changed source" $AEGIS logits model --ids 1 -o x.safetensors --memory 64MiB
 says "first use"
 expect 0 "ls" $AEGIS cache ls
 [ "$(wc -l < stdout.txt)" -eq 2 ] || fail "cache ls: $out"

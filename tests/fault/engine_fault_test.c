@@ -294,6 +294,25 @@ static void damaged_weights_are_refused(void **state)
     T_FAILS(use(&o, &err), &err, AEGIS_E_MODEL, "not finite");
 }
 
+static void an_outline_plans_and_does_not_open(void **state)
+{
+    (void)state;
+    aegis_options o = small_options();
+    aegis_plan real, outline;
+    aegis_engine *e = NULL;
+    aegis_error err;
+    o.store = T_STORE_DEMO;
+    T_OK(aegis_plan_compute(&o, &real, &err), &err);
+    o.store = T_STORE_OUTLINE;
+    T_OK(aegis_plan_compute(&o, &outline, &err), &err);
+    assert_true(outline.fits && outline.expert_slots == real.expert_slots && outline.minimum_bytes == real.minimum_bytes &&
+                outline.max_n_ctx == real.max_n_ctx && outline.total_bytes == real.total_bytes);
+    T_FAILS(aegis_engine_open(&e, &o, &err), &err, AEGIS_E_MODEL, "an outline to plan with");
+    assert_null(e);
+    T_OK(aegis_engine_open_text(&e, o.store, &err), &err); /* of its own, and whole */
+    aegis_engine_close(e);
+}
+
 static void nothing_on_the_token_path_allocates(void **state)
 {
     (void)state;
@@ -351,6 +370,7 @@ int main(void)
         cmocka_unit_test(every_read_of_another_family_fails_in_turn),
         cmocka_unit_test(preload_reads_everything_once),
         cmocka_unit_test(damaged_weights_are_refused),
+        cmocka_unit_test(an_outline_plans_and_does_not_open),
         cmocka_unit_test(nothing_on_the_token_path_allocates),
         cmocka_unit_test(measuring_threads_allocates_nothing),
     };

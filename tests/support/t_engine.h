@@ -9,6 +9,7 @@
 
 /* Stores packed into the build tree by the test `stores` (tests/support/make_stores.c). */
 #define T_STORE_DEMO AEGIS_STORES_DIR "/demo"             /* models/demo as it is            */
+#define T_STORE_OUTLINE AEGIS_STORES_DIR "/demo-outline"  /* the same without weights        */
 #define T_STORE_DEMO_E3 AEGIS_STORES_DIR "/demo-e3"       /* experts at 3 bits               */
 /* The same two with the norm weights that the goldens were computed with (tests/data/README.md). */
 #define T_STORE_DEMO_EXACT AEGIS_STORES_DIR "/demo-exact"

@@ -398,6 +398,34 @@ static void destinations_and_cancelling(void **state)
     T_OK(aegis_store_verify(t_path(folder, "a/b/c"), NULL, NULL, &err), &err);
 }
 
+static uint64_t bytes_on_disk(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+static void an_outline_has_everything_but_weights(void **state)
+{
+    (void)state;
+    static const char *const large[] = { "dense.bin", "embed.bin", "experts.bin" };
+    aegis_error err = { 0 };
+    aegis_pack_result result = { 0 };
+    const aegis_pack_options options = { .outline = true, .memory_bytes = 16 << 20 };
+    const char *real = pack(DEMO, 0, 0);
+    char dst[4096];
+    snprintf(dst, sizeof dst, "%s/outline", t_folder());
+    T_OK(aegis_pack(DEMO, dst, &options, &result, &err), &err);
+    T_CHECK(result.store_bytes > 27000000 && result.peak_memory_bytes <= options.memory_bytes);
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+        struct stat a, b;
+        T_CHECK(stat(t_path(real, large[i]), &a) == 0 && stat(t_path(dst, large[i]), &b) == 0 && a.st_size == b.st_size);
+        T_CHECK(bytes_on_disk(t_path(dst, large[i])) == 0);
+    }
+    T_CHECK(hash_file(real, "tokenizer.bin") == hash_file(dst, "tokenizer.bin"));
+    T_FAILS(aegis_store_verify(dst, NULL, NULL, &err), &err, AEGIS_E_MODEL, "outline");
+    T_FAILS(aegis_pack(DEMO, dst, &options, NULL, &err), &err, AEGIS_E_USAGE, "not an empty folder");
+}
+
 static void show_describes_stores_and_sources(void **state)
 {
     (void)state;
@@ -425,6 +453,7 @@ int main(void)
         cmocka_unit_test(same_bytes_at_every_thread_count),
         cmocka_unit_test(verify_sees_any_changed_byte),
         cmocka_unit_test(destinations_and_cancelling),
+        cmocka_unit_test(an_outline_has_everything_but_weights),
         cmocka_unit_test(show_describes_stores_and_sources),
     };
     return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
