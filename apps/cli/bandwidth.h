@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-typedef struct { double min, median, max; } aeg_bandwidth; /* bytes per second over the passes; 0: not measured */
+#include "base/read_rate.h"
+
+typedef aeg_read_rate aeg_bandwidth; /* bytes per second over the passes; 0: not measured */
 
 /* A plain sum over `bytes` of memory by n_threads, several passes. Runs in a child process, so that the buffer does not
  * show in our own peak. */
