@@ -37,25 +37,7 @@ AEG_INLINE void row_blocks(const uint32_t kind, const uint32_t r_n, const uint32
             aeg_store_rows(s->y[m0 + m], w, block + r * step, y[2 * r][m], y[2 * r + 1][m]);
 }
 
-/* All row blocks for m_n tokens, r_n at a time and the rest one at a time. */
-AEG_INLINE void tokens(const uint32_t kind, const uint32_t r_n, const uint32_t m_n, const aeg_matmul_args *a,
-                       const aeg_strip *s, uint32_t m0, uint32_t block, uint32_t block1)
-{
-    for (; block + r_n <= block1; block += r_n)
-        row_blocks(kind, r_n, m_n, a, s, m0, block, 1);
-    for (; block < block1; block++)
-        row_blocks(kind, 1, m_n, a, s, m0, block, 1);
-}
-
-/* Four runs side by side, as in aeg_run_lanes (avx512/matmul_plain.c says why). */
-AEG_INLINE void one_token(const uint32_t kind, const aeg_matmul_args *a, const aeg_strip *s, uint32_t m, uint32_t block0,
-                          uint32_t block1)
-{
-    const uint32_t run = (block1 - block0) / AEG_LANES;
-    for (uint32_t i = 0; i < run; i++)
-        row_blocks(kind, AEG_LANES, 1, a, s, m, block0 + i, run);
-    tokens(kind, 2, 1, a, s, m, block0 + AEG_LANES * run, block1);
-}
+#include "kernels/wide/matmul_plain.inc.h"
 
 AEG_INLINE void any_strip(const uint32_t kind, const aeg_matmul_args *a, const aeg_strip *s, uint32_t block0,
                           uint32_t block1)
@@ -69,23 +51,4 @@ AEG_INLINE void any_strip(const uint32_t kind, const aeg_matmul_args *a, const a
         one_token(kind, a, s, m, block0, block1);
 }
 
-#define KIND(name, kind)                                                                                     \
-    static void name##_strip(const aeg_matmul_args *a, const aeg_strip *s, uint32_t block0, uint32_t block1) \
-    {                                                                                                        \
-        any_strip(kind, a, s, block0, block1);                                                               \
-    }                                                                                                        \
-    static void name(const aeg_matmul_args *a, uint32_t block0, uint32_t block1)                             \
-    {                                                                                                        \
-        aeg_for_strips(a, AEG_ACT_F32, block0, block1, name##_strip);                                        \
-    }
-
-KIND(plain_f32, AEG_W_F32)
-KIND(plain_f16, AEG_W_F16)
-KIND(plain_bf16, AEG_W_BF16)
-
-void aeg_matmul_avx2_plain_register(aeg_kernels *k)
-{
-    k->plain[AEG_W_F32] = plain_f32;
-    k->plain[AEG_W_F16] = plain_f16;
-    k->plain[AEG_W_BF16] = plain_bf16;
-}
+AEG_PLAIN_KERNELS(aeg_matmul_avx2_plain_register)
