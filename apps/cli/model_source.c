@@ -233,6 +233,8 @@ aegis_status aeg_source_outline(const aeg_cli *cli, aeg_outline *out, aegis_erro
     if (status == AEGIS_OK)
         status = aeg_pack_child(cli, out->place.source, out->store, true, err);
     if (status != AEGIS_OK) {
+        if (aeg_is_directory(out->store)) /* an interrupt that came when the child had finished */
+            aeg_store_folder_remove(out->store, NULL);
         aeg_source_release(&out->place, out->lock);
         *out = (aeg_outline){ .lock = -1 };
     }

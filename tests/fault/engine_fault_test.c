@@ -305,8 +305,10 @@ static void an_outline_plans_and_does_not_open(void **state)
     T_OK(aegis_plan_compute(&o, &real, &err), &err);
     o.store = T_STORE_OUTLINE;
     T_OK(aegis_plan_compute(&o, &outline, &err), &err);
-    assert_true(outline.fits && outline.expert_slots == real.expert_slots && outline.minimum_bytes == real.minimum_bytes &&
-                outline.max_n_ctx == real.max_n_ctx && outline.total_bytes == real.total_bytes);
+    assert_true(outline.fits && outline.slot_bytes == real.slot_bytes);
+    if (!T_SANITIZED) /* whose memory grows from plan to plan, and counts */
+        assert_true(outline.expert_slots == real.expert_slots && outline.minimum_bytes == real.minimum_bytes &&
+                    outline.max_n_ctx == real.max_n_ctx && outline.total_bytes == real.total_bytes);
     T_FAILS(aegis_engine_open(&e, &o, &err), &err, AEGIS_E_MODEL, "an outline to plan with");
     assert_null(e);
     T_OK(aegis_engine_open_text(&e, o.store, &err), &err); /* of its own, and whole */
