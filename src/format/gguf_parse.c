@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* The smallest records: a key of one byte with a value of one; a name of one byte without dimensions. */
 enum { MIN_KV = 8 + 1 + 4 + 1, MIN_TENSOR = 8 + 1 + 4 + 4 + 8 };
 enum { DEFAULT_ALIGN = 32, MIN_ALIGN = 8, NO_TYPE = 255 };
@@ -98,6 +100,10 @@ static aegis_status check_name(const cursor *c, const char *what, aeg_gguf_text 
         if ((uint8_t)t.p[i] < 0x20 || t.p[i] == 0x7f)
             return aeg_fail(c->err, AEGIS_E_MODEL, "%s: a %s before byte %llu has the control character %u", c->path, what,
                             (unsigned long long)position(c), (uint8_t)t.p[i]);
+    const size_t valid = aeg_utf8_valid((const uint8_t *)t.p, t.n); /* names go into manifests, which are JSON */
+    if (valid < t.n)
+        return aeg_fail(c->err, AEGIS_E_MODEL, "%s: a %s before byte %llu is not UTF-8: byte %zu is 0x%02x", c->path, what,
+                        (unsigned long long)position(c), valid, (uint8_t)t.p[valid]);
     return AEGIS_OK;
 }
 

@@ -201,6 +201,8 @@ static void strings_beyond_the_file(void **state)
     fails(&w, "an empty key");
     gw_head(&w, 3, 0, 1), gw_key_u32(&w, "a\nb", 1);
     fails(&w, "control character 10");
+    gw_head(&w, 3, 1, 0), gw_tensor(&w, "ab\xe4x", 0, NULL, F32, 0);
+    fails(&w, "is not UTF-8: byte 2 is 0xe4");
     gw_head(&w, 3, 1, 0), gw_tensor(&w, "1234567890123456789012345678901234567890123456789012345678901234", 0, NULL, F32, 0);
     fails(&w, "name of 64 bytes, expected at most 63");
 }
