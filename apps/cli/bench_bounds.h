@@ -27,7 +27,7 @@ double aeg_bench_bound(const aeg_bench_work *w, double rate);
 /* The same, layer by layer, each with an equal part of the computing. */
 double aeg_bench_layer_bound(const aeg_bench_work *w, double rate);
 
-/* Sets the figures from AEG_BENCH_layers_missing on; AEG_BENCH_decode_tok_s is set already. */
+/* Sets layers_missing, run_bound_*, layer_bound_* and, with a disk figure, bound_*; AEG_BENCH_decode_tok_s is set already. */
 void aeg_bench_find_bounds(const aeg_bench_work *w, aeg_bench_figures *out);
 
 #endif

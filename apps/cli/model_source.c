@@ -194,7 +194,6 @@ aegis_status aeg_source_locate(const aeg_cli *cli, aeg_source_place *p, aegis_er
     return AEGIS_OK;
 }
 
-/* Once for each command. */
 static void say_ignored(const aeg_cli *cli)
 {
     if (aeg_source_is_store(cli->model) && (cli->expert_bits != 0 || cli->dense_bits != 0 || cli->tokenizer != NULL))

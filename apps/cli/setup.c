@@ -52,10 +52,13 @@ static aegis_status check_fits(const aeg_cli *cli, uint32_t default_checkpoints,
 {
     aeg_outline outline;
     aegis_options options;
-    aegis_plan plan = { .fits = true };
+    aegis_plan plan;
+    AEG_TRY(aeg_source_locate(cli, &outline.place, err));
+    if (outline.place.packed)
+        return AEGIS_OK; /* opening plans */
     AEG_TRY(aeg_source_outline(cli, &outline, err));
     options_of(cli, default_checkpoints, outline.store, &options);
-    const aegis_status status = outline.is_outline ? aegis_plan_compute(&options, &plan, err) : AEGIS_OK;
+    const aegis_status status = aegis_plan_compute(&options, &plan, err);
     aeg_source_drop(&outline);
     AEG_TRY(status);
     return plan.fits ? AEGIS_OK : aegis_plan_refuse(&plan, err);

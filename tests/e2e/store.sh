@@ -6,6 +6,8 @@
 expect 0 pack $AEGIS pack "$demo" packed --json
 json "j['store_bytes'] > 2**20 and j['seconds'] > 0"
 expect 2 "pack onto a store" $AEGIS pack "$demo" packed
+expect 0 "options of packing on a store" $AEGIS logits packed --ids 1 -o x.safetensors --expert-bits 3
+[ "$(grep -c 'is a store already' stderr.txt)" -eq 1 ] || fail "said once: $err"
 expect 0 show $AEGIS show packed --json
 json "j['hparams']['n_layers'] == 12 and j['hparams']['n_experts'] == 64"
 expect 0 "show source" $AEGIS show "$demo"
@@ -102,8 +104,8 @@ wait
 cmp one.safetensors two.safetensors || fail "two at once: no equal logits"
 expect 0 "second use" $AEGIS logits model --ids 1,2 -o three.safetensors
 [ -z "$err" ] || fail "second use says: $err"
-for command in tokenize template ${sanitized:-plan}; do
-    [ "$command" != yes ] || continue
+for command in tokenize template plan; do
+    [ "$command" != plan ] || [ -z "$sanitized" ] || continue
     case $command in
         tokenize) set -- model -p "one two" ;;
         template) set -- model -f messages.json ;;
